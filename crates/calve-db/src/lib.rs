@@ -2,8 +2,8 @@
 //!
 //! The library never prints, and never reads the environment or configuration of its own accord. It is for Unix.
 //!
-//! A server for a test, which ends when it is dropped and with the process. `calve` is the program, in `PATH`; the template is one that
-//! `calve db template create shop` has made.
+//! Starts a server for a test. It ends when it is dropped, and with the process. `calve` is the program, in `PATH`, and
+//! `calve db template create shop` made the template.
 //!
 //! ```no_run
 //! use std::path::Path;

@@ -1,4 +1,4 @@
-//! Making a template: the plot.
+//! The plot of building a template.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -33,67 +33,61 @@ use crate::sys;
 #[derive(Debug, Clone, Default)]
 pub struct CreateOptions {
     pub name: String,
-    /// The engine; with a base, that of the base.
+    /// `None`: the engine of the base.
     pub engine: Option<String>,
     /// A data directory to take over.
     pub from: Option<PathBuf>,
-    /// A template to go on from.
     pub base: Option<String>,
-    /// A server and one of its marks to go on from.
+    /// A server and one of its marks, to start from.
     pub mark: Option<(String, String)>,
-    /// Files that the command reads, as patterns.
+    /// Patterns of the files that the command reads.
     pub inputs: Vec<String>,
-    /// Make it also when nothing has changed.
     pub rebuild: bool,
-    /// The command that fills it; part of its key. Run by the caller.
+    /// Fills the template. Part of its key, and run by the caller.
     pub command: Vec<OsString>,
-    /// The directory with the server's program.
+    /// The directory with the server's program. `None`: `search`, and the usual places.
     pub server_bin: Option<PathBuf>,
-    /// The image that the server's program is in, and the runtime that has it; found by looking if none is named.
+    /// The image with the server's program, and the runtime that has it. `None`: the first that has the image.
     pub image: Option<String>,
     pub runtime: Option<PathBuf>,
-    /// The names of those that are looked for, the best first; [`crate::RUNTIMES`] if it is empty.
+    /// Runtimes to look for, the best first. Empty: [`crate::RUNTIMES`].
     pub runtimes: Vec<String>,
-    /// Directories to look for it in: PATH.
+    /// The directories of PATH.
     pub search: Vec<PathBuf>,
-    /// The current directory, for paths and patterns that are relative.
+    /// The base of relative paths and patterns.
     pub directory: PathBuf,
 }
 
-/// Events while a template is made, for the caller to tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BuildEvent {
-    /// Another process makes it at the moment.
+    /// Another process is building this template.
     Waiting,
-    /// This was taken out of the data directory, or stays in it without effect.
+    /// Something that was removed from the data directory, or stays in it without effect.
     Neutralised(String),
-    /// It is made, and this went wrong afterwards.
+    /// The template is made, but this failed afterwards.
     Unfinished(String),
 }
 
 pub struct CommandEnd {
-    /// The exit code for the process that waits for Calve.
+    /// The exit code that Calve passes on.
     pub code: u8,
     pub how: String,
 }
 
-/// A template, and whether it had to be made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BuiltTemplate {
     pub template: DatabaseTemplate,
-    /// It was there, made of the same.
     pub reused: bool,
 }
 
-/// The program's part in making a template.
 pub struct Caller<'a> {
     pub say: &'a mut dyn FnMut(BuildEvent),
-    /// Runs the command, tied to its server. `None` when it ended well.
+    /// Runs the command, tied to its server. `None`: it succeeded.
     pub run: &'a mut dyn FnMut(&OwnedServer) -> Result<Option<CommandEnd>>,
     pub cancel: &'a CancelToken,
 }
 
-/// Makes a template, or finds that it is there.
+/// Builds a template, or returns the existing one if it is undamaged and has the same key.
 pub fn create(
     home: &Home,
     options: &CreateOptions,
@@ -111,11 +105,11 @@ pub fn create(
                 let text = format!("the template `{name}` holds the data of a worktree, which would be lost");
                 return Err(Error::failed(text, Remedy::ReplaceTemplate(name)));
             }
-            // One that is damaged is made again.
+            // A damaged template is built again.
             Ok(template) if template.key == plan.key && template::check_files(&template.slot).is_ok() => {
                 return Ok(BuiltTemplate { template, reused: true });
             }
-            // Its record would tell whether it holds the data of a worktree.
+            // Only the unreadable record would tell whether it holds the data of a worktree.
             Err(error @ (Error::TemplateDamaged { .. } | Error::Io { .. })) => return Err(error),
             _ => {}
         }
@@ -171,7 +165,7 @@ impl TemplatePlan {
                     None if options.runtimes.is_empty() => container::RUNTIMES.map(Path::new).to_vec(),
                     None => options.runtimes.iter().map(Path::new).collect(),
                 };
-                // Its lock is a file that no other machine has.
+                // Tests whether the engine sees this machine's files: no other machine has this slot's lock.
                 let slot = registry::reserve_build(home, &options.name)?;
                 let seen = slot.path.join(registry::LOCK);
                 let looked = container::look_at(engine, image, &runtimes, &options.search, &seen);
@@ -189,7 +183,7 @@ impl TemplatePlan {
         }
         key.add(program.path.as_os_str().as_encoded_bytes());
         key.add(base.as_ref().map_or("", |base| base.key.as_str()));
-        // Those of older versions know of none.
+        // Without an image nothing is added, so the keys of older versions stay valid.
         if let Some(image) = &image {
             key.add(&image.id);
         }
@@ -206,8 +200,7 @@ impl TemplatePlan {
     }
 }
 
-/// Waits until no other process builds the template of that name, and holds the lock of its builder. Processes that waited find what the
-/// first one made.
+/// Waits for other builders of this name, and takes the builder's lock. Waiters find the first one's template.
 pub(super) fn wait_for_others(
     home: &Home,
     name: &str,
@@ -261,7 +254,7 @@ fn build(
     };
     let slot = registry::reserve_build(home, &options.name)?;
     let path = slot.path.clone();
-    // The lock is held until the template is published, by this process too.
+    // This process too holds the lock until the template is published.
     let held = slot.lock.try_clone().at(Operation::Lock, &path)?;
     let mut spec = spec(home, options, plan, &path, account)?;
     let log = home.logs.join(format!("{}.log", options.name));
@@ -285,7 +278,7 @@ fn build(
             let fresh = Spec { origin: Origin::Present, purpose: Purpose::Build, ..fresh };
             try_to_start(home, fresh, &held, plan.engine, &starter)?;
         }
-        // Its supervisor has ended, but not its builder.
+        // The supervisor has ended. The lock is now the builder's alone.
         registry::sign(&held);
         let program = ServerProgram { notifies, ..plan.program.recorded(plan.engine, account) };
         let template = DatabaseTemplate {
@@ -304,19 +297,19 @@ fn build(
     drop(held);
     let told = made.iter().flat_map(|template| &template.neutralised);
     told.for_each(|what| (caller.say)(BuildEvent::Neutralised(what.clone())));
-    // Without a command it is as it was taken over.
+    // Without a command the data is the source's, and so are its faults.
     let source = plan.from.as_deref().filter(|_| options.command.is_empty());
     made.map_err(|error| of_template(error, &path, &home.templates.join(&options.name), &options.name, source))
 }
 
-/// Fails if a directory is the data of a running server. Calve knows more of its own: their mounts, and numbers of processes.
+/// Fails if a running server uses the directory. Calve's records know more than the files do: mounts, and process ids.
 fn check_unused(home: &Home, data: &Path) -> Result<()> {
     let is_its = |record: &Record| fs::canonicalize(&record.server.data_directory).is_ok_and(|path| path == data);
     let user = match registry::list(home)?.into_iter().find(is_its).map(|Record { server, durable, .. }| {
         let pid = server.pid.filter(|_| durable);
         pid.map_or(UnusableData::InUseByServer(server.name), |pid| UnusableData::InUse(pid.into()))
     }) {
-        // In a container it has another number than its files tell.
+        // A server in a container has another pid here than in its files.
         None => sys::works_in(data, &engine::ENGINES.iter().map(|engine| engine.program()).collect::<Vec<_>>())
             .map(|pid| UnusableData::InUse(pid.into())),
         own => own,
@@ -324,8 +317,7 @@ fn check_unused(home: &Home, data: &Path) -> Result<()> {
     user.map_or(Ok(()), |user| Err(Error::not_usable(data, user)))
 }
 
-/// Starts a server once on the data that the command or an adopted directory left. Otherwise a template whose settings prevent a start
-/// could replace a good one.
+/// Starts a server once on the finished data: settings that prevent a start must not replace a good template.
 fn try_to_start(home: &Home, mut spec: Spec, held: &File, engine: &dyn Engine, starter: &Starter<'_>) -> Result<()> {
     publish::check_log(engine, &spec.slot)?;
     sweep::leave_data(&spec.slot)?;
@@ -340,7 +332,7 @@ fn try_to_start(home: &Home, mut spec: Spec, held: &File, engine: &dyn Engine, s
     })
 }
 
-/// Tells an error about the data directory to take over from one about Calve's own files.
+/// Advises to read the source as its owner if permission is denied.
 fn of_source(error: Error) -> Error {
     match error {
         Error::Io { operation, path, source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
@@ -350,7 +342,7 @@ fn of_source(error: Error) -> Error {
     }
 }
 
-/// Tells a data directory that lacks what Calve needs from other failures of the server on it.
+/// Names the part that the source data directory lacks, if the server's refusal tells it.
 fn of_server_on_source(error: Error, plan: &TemplatePlan) -> Error {
     match (&error, &plan.from) {
         (Error::ServerFailed { how, .. }, Some(from)) => {
@@ -360,7 +352,7 @@ fn of_server_on_source(error: Error, plan: &TemplatePlan) -> Error {
     }
 }
 
-/// Names the template, or what it is made from, instead of the hidden directory `slot` that it is built in.
+/// Names the template, or its source, instead of the hidden directory `slot` that it is built in.
 fn of_template(error: Error, slot: &Path, target: &Path, template: &str, source: Option<&Path>) -> Error {
     let (hidden, shown) = (slot.to_string_lossy(), target.to_string_lossy());
     let in_target = |path: PathBuf| if path.starts_with(slot) { target.to_path_buf() } else { path };
@@ -386,10 +378,10 @@ fn of_template(error: Error, slot: &Path, target: &Path, template: &str, source:
     }
 }
 
-/// MySQL may count a connection of this program, which looked whether it was ready, when that is over.
+/// MySQL may count the connection of the readiness probe only after it is over.
 const SETTLES_IN: Duration = Duration::from_millis(10);
 
-/// The words of a server in a container pass through the runtime's processes before they can be read.
+/// The output of a server in a container passes through the runtime's processes before Calve can read it.
 const IS_PASSED_ON_IN: Duration = Duration::from_secs(5);
 
 fn fill(
@@ -427,7 +419,6 @@ fn fill(
     let until = plan.image.as_ref().map(|_| Instant::now() + IS_PASSED_ON_IN);
     while connections()? <= before {
         if until.is_none_or(|until| Instant::now() >= until) {
-            // Data that were meant for the template went elsewhere.
             return Err(Error::NotConnected { template: options.name.clone() });
         }
         std::thread::sleep(SETTLES_IN);
@@ -435,7 +426,6 @@ fn fill(
     Ok(())
 }
 
-/// Keeps the server's log when a build has failed, because the server's words help.
 fn keep_log(slot: &Path, log: &Path) {
     let said = log::open(slot).ok().and_then(|said| log::read(&said).ok());
     let _ = said.map(|said| private::replace(log, &said));

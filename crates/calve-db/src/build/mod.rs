@@ -14,11 +14,10 @@ use crate::registry::template;
 use crate::registry::{Home, name};
 use crate::server::standby;
 
-/// Templates that no data comes from any more, but that may be wanted again, as when branches are changed.
+/// Unused templates that stay, because switching branches may need them again.
 const UNUSED_AND_KEPT: usize = 3;
 
-/// Removes the templates whose names begin with `prefix` and which no service's data comes from, except `current`, the newest ones, and those
-/// that hold the data of a worktree.
+/// Removes the templates of a prefix that no service uses, but keeps `current`, the newest, and promoted ones.
 pub fn remove_unused(home: &Home, prefix: &str, current: &str) -> Result<()> {
     let used = crate::service::services(home)?;
     let is_used = |name: &str| name == current || used.iter().any(|service| service.template == name);
@@ -32,7 +31,7 @@ pub fn remove_unused(home: &Home, prefix: &str, current: &str) -> Result<()> {
     })
 }
 
-/// Removes a template. Its name is free on return; its files go with the next [`crate::sweep`], or when no server needs them.
+/// Frees the template's name. Its files go with the next [`crate::sweep`], or when no server needs them.
 pub fn remove(home: &Home, name: &str) -> Result<()> {
     name::check(name)?;
     let slot = home.templates.join(name);

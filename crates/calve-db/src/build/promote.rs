@@ -1,4 +1,4 @@
-//! The data of a service becomes the template that it came from.
+//! Makes the data of a service the template that it came from.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use crate::server::starter::Starter;
 use crate::server::sweep;
 use crate::service;
 
-/// Clones the data of a service, and makes the clone its template. A service that runs goes on, and is held as when it is branched.
+/// Clones a service's data into its template. A running service goes on, held as briefly as for a branch.
 pub fn promote(
     home: &Home,
     service: &str,
@@ -36,11 +36,11 @@ pub fn promote(
     if let Some(old) = old.as_ref().filter(|old| old.program.engine != found.program.engine) {
         return Err(of_other_engine(old));
     }
-    // Data that are written after this are not in the template for certain.
+    // Later writes may be missing from the template.
     let position = service::position(home, &found)?;
     let slot = registry::reserve_build(home, name)?;
     let path = slot.path.clone();
-    // The lock is held until the template is published, by this process too.
+    // This process too holds the lock until the template is published.
     let held = slot.lock.try_clone().at(Operation::Lock, &path)?;
     let starter = Starter { supervisor, cancel };
     let mut position = position;
@@ -48,17 +48,16 @@ pub fn promote(
         let notifies = server.record.notifies;
         if engine.log_tells_of_recovery(&String::from_utf8_lossy(&log::contents(&path))) {
             let lost = engine.lost_in_recovery(&found.data_directory())?;
-            // Then the template has not everything.
             position = position.take().filter(|_| lost.is_none());
             lost.into_iter().for_each(|what| say(BuildEvent::Unfinished(format!("the template lacks {what}"))));
         }
         server.finish(cancel)?;
         registry::sign(&held);
-        // A copy of data that was in use has been recovered, and has ended in order since.
+        // The log tells that the copy was recovered. It was shut down cleanly since, so `publish` must not refuse it.
         fs::write(log::path(&path), "").at(Operation::Empty, log::path(&path))?;
         let made_by = ServerProgram { notifies, ..program.recorded(engine, found.program.account) };
         let template = DatabaseTemplate {
-            // Unchanged inputs do not make it again.
+            // Unchanged inputs do not rebuild it.
             key: old.as_ref().map(|old| old.key.clone()).unwrap_or_default(),
             base: old.as_ref().and_then(|old| old.base.clone()),
             promoted: true,
@@ -71,7 +70,7 @@ pub fn promote(
         let _ = sweep::take_away(home, &path, RemovalWait::Yes);
     }
     if let Ok(template) = &made {
-        // The template is there, whatever becomes of these.
+        // The template is there, whatever fails now.
         let promoted = service::set_promoted(home, service, template, position.as_deref());
         for done in [standby::empty(home, &template.name, Some(template)), promoted] {
             done.err().into_iter().for_each(|error| say(BuildEvent::Unfinished(error.to_string())));

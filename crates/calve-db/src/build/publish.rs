@@ -1,4 +1,4 @@
-//! From a data directory whose server was stopped to a template: verified, scrubbed, written to the disk, frozen, named.
+//! Turns the data directory of a stopped server into a template: scrubbed, verified, synced, named, frozen.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::registry::template::manifest;
 use crate::registry::template::{DOCUMENT, DatabaseTemplate, aside, put_aside};
 use crate::server::sweep;
 
-/// Makes the slot of a finished build the template of its name. `sync` writes its file system to the disk.
+/// Publishes a finished build under its template's name. `sync` writes the slot's file system to the disk.
 pub(super) fn publish(
     home: &Home,
     engine: &dyn Engine,
@@ -34,10 +34,10 @@ pub(super) fn publish(
     sync(&slot)?;
     let target = home.templates.join(&template.name);
     name_it(home, &slot, &target, &template.name)?;
-    // Only now: a directory that may not be written to may not be moved to another one.
+    // Only after the rename: a read-only directory cannot be moved to another parent.
     freeze(&target)?;
     match sync(&target) {
-        // The template is there, and only a crash of the machine now can take its name away again.
+        // The template is there, and only a crash of the machine can still take its name away.
         Ok(()) | Err(Error::Interrupted) => {}
         Err(error) => return Err(error),
     }
@@ -53,7 +53,7 @@ pub(super) fn check_log(engine: &dyn Engine, slot: &Path) -> Result<()> {
     }
 }
 
-/// Gives a slot the name of a template. There is one of that name all the time, if there was one.
+/// Renames a slot to a template's name. An existing template is exchanged, so the name is never free.
 fn name_it(home: &Home, slot: &Path, target: &Path, name: &str) -> Result<()> {
     if !target.is_dir() {
         return private::rename(slot, target);
@@ -63,8 +63,7 @@ fn name_it(home: &Home, slot: &Path, target: &Path, name: &str) -> Result<()> {
     private::exchange(&aside, target, || put_aside(home, target, name))
 }
 
-/// Makes a template's directory read-only, so that nothing is added beside the data by mistake. The data keep their modes, which clones
-/// have too.
+/// Makes the template's directory read-only against stray files. The data keep their modes, which clones inherit.
 fn freeze(slot: &Path) -> Result<()> {
     let frozen = std::fs::Permissions::from_mode(0o500);
     fs::set_permissions(slot, frozen).at(Operation::SetMode, slot)

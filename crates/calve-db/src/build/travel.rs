@@ -1,4 +1,4 @@
-//! Sends templates to other machines, and receives them. How they travel is the caller's affair.
+//! Sends templates to other machines, and receives them. The transport is the caller's.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -26,7 +26,7 @@ use crate::sys;
 const INDEX: &str = "index";
 const DATA: &str = "data";
 
-/// A template whose files stay.
+/// A template whose files stay while this lives.
 #[derive(Debug)]
 pub struct TemplateToSend {
     pub template: DatabaseTemplate,
@@ -34,24 +34,23 @@ pub struct TemplateToSend {
 }
 
 impl TemplateToSend {
-    /// Returns a directory that only this user can enter, on the file system of the template.
+    /// Returns a directory on the template's file system that only this user can enter.
     pub fn beside(&self) -> &Path {
         self.template.slot.parent().unwrap_or(&self.template.slot)
     }
 
-    /// Returns whether its paths still lead to it. Another one that gets the name takes it for good.
+    /// Returns whether its name still leads to this template. A template that replaces it keeps the name.
     pub fn is_current(&self) -> bool {
         registry::is_lock_at(&self.lock, &self.template.slot.join(registry::LOCK))
     }
 }
 
-/// Keeps the files of a template that is to be sent. They are as they were made. Fails for one whose servers run in containers: another machine may
-/// not have the image.
+/// Keeps the unchanged files of a template for sending. Fails for containers: another machine may lack the image.
 pub fn hold_to_send(home: &Home, name: &str) -> Result<TemplateToSend> {
     let (template, lock) = loop {
         let template = load(home, name)?;
         let lock = template::lock(&template.slot)?;
-        // Another one may have got the name before the lock was there.
+        // Another template may have taken the name before the lock.
         let has_lock = registry::is_lock_at(&lock, &template.slot.join(registry::LOCK));
         if has_lock && load(home, name)?.id == template.id {
             break (template, lock);
@@ -65,7 +64,7 @@ pub fn hold_to_send(home: &Home, name: &str) -> Result<TemplateToSend> {
     Ok(TemplateToSend { template, lock })
 }
 
-/// The right to make the template of a name. No other process has it as long as this lives.
+/// The right to build the template of a name. No other process has it while this lives.
 #[derive(Debug)]
 pub struct NameLock {
     name: String,
@@ -73,7 +72,7 @@ pub struct NameLock {
 }
 
 impl NameLock {
-    /// Waits for others that are making a template of this name. Fails if the name is invalid, or with [`Error::Interrupted`].
+    /// Waits for other builders of this name. Fails if the name is invalid, or with [`Error::Interrupted`].
     pub fn wait(home: &Home, name: &str, say: &mut dyn FnMut(BuildEvent), cancel: &CancelToken) -> Result<Self> {
         name::check(name)?;
         home.prepare()?;
@@ -84,36 +83,32 @@ impl NameLock {
 #[derive(Debug, Clone)]
 pub struct ReceiveOptions {
     pub engine: String,
-    /// The version of the server that made it, in that server's words.
+    /// The version of the server that made it, as that server prints it.
     pub version: String,
-    /// The kind of processor that it was made on.
     pub architecture: String,
     pub key: String,
     pub origin: ImageOrigin,
-    /// The directory with the server's program; found by looking if none is named.
+    /// The directory with the server's program. `None`: `search` (PATH), and the usual places.
     pub server_bin: Option<PathBuf>,
-    /// Directories to look for it in: PATH.
     pub search: Vec<PathBuf>,
 }
 
-/// Where the caller puts the received files.
 #[derive(Debug)]
 pub struct ReceivePaths<'a> {
-    /// The data directory, which is empty.
+    /// The empty data directory.
     pub data: &'a Path,
-    /// A file of the caller's.
     pub index: &'a Path,
-    /// The same of the version that this one replaces.
+    /// The data directory and the file of the template that this one replaces.
     pub old: Option<(PathBuf, PathBuf)>,
 }
 
-/// Makes a template of the data that `fill` puts into the room that it is given. It appears under its name when a server of this machine can use it, and it
-/// is on the disk. `may_replace` fails if the template of that name is to stay. One from the same image is reused. Files belong to the account
-/// that owns the data of servers here.
+/// Makes a template of the data that `fill` puts into its paths. It appears under its name once a local server can use
+/// it and it is on the disk. `may_replace` fails if the present template must stay. One from the same image is reused.
+/// The files get the account of local servers.
 ///
 /// # Errors
-/// Fails before `fill` is asked where the engine or its version does not fit, and afterwards if what came is not
-/// what a server has left that ended in order. Leaves nothing behind.
+/// Fails before `fill` runs if the engine or its version does not fit, and afterwards if the data was not shut down
+/// cleanly. Leaves nothing behind.
 pub fn receive<E: From<Error>>(
     home: &Home,
     lock: &NameLock,
@@ -125,7 +120,7 @@ pub fn receive<E: From<Error>>(
     let name = &lock.name;
     let old = match load(home, name) {
         Ok(old) => Some(old),
-        // It is this process that builds it.
+        // This process is its builder.
         Err(Error::UnknownTemplate(_) | Error::TemplateBeingBuilt(_)) => None,
         Err(error) => return Err(error.into()),
     };
@@ -150,7 +145,7 @@ pub fn receive<E: From<Error>>(
     let path = slot.path.clone();
     let data = path.join(DATA);
     let made = make_data(&data).map_err(E::from).and_then(|()| {
-        // One that is damaged may have nothing to take from.
+        // A damaged template may lack its data.
         let old = old.as_ref().filter(|old| old.data_directory().is_dir());
         let old = old.map(|old| (old.data_directory(), old.slot.join(INDEX)));
         let opened = fs_err::File::open(&data).at(Operation::Open, &data)?;
@@ -172,7 +167,6 @@ pub fn receive<E: From<Error>>(
     Ok(BuiltTemplate { template, reused: false })
 }
 
-/// Returns the engine, and a program of this machine that takes the data.
 fn fitting(name: &str, options: &ReceiveOptions) -> Result<(&'static dyn Engine, Program)> {
     let engine = engine::named(&options.engine).map_err(|_| {
         let engine = options.engine.escape_default();
@@ -186,7 +180,7 @@ fn fitting(name: &str, options: &ReceiveOptions) -> Result<(&'static dyn Engine,
     }
     let here = std::env::consts::ARCH;
     if options.architecture != here {
-        // Another kind of processor may lay out data in another way.
+        // Another processor may lay out data differently.
         let made_on = options.architecture.escape_default();
         let reason = format!("it was made on {made_on}, and this machine is {here}");
         return Err(not_pulled(name, reason, Remedy::RebuildTemplate(name.to_owned())));
@@ -194,7 +188,6 @@ fn fitting(name: &str, options: &ReceiveOptions) -> Result<(&'static dyn Engine,
     Ok((engine, program))
 }
 
-/// Makes the received data a template, like a data directory that was taken over.
 fn make(
     home: &Home,
     lock: &NameLock,
@@ -217,7 +210,7 @@ fn make(
     publish::publish(home, engine, &program.version, template, &sync)
 }
 
-/// Says that it was not pulled, rather than naming a hidden directory.
+/// Reports a failed pull instead of a hidden directory.
 fn of_pull(error: Error, name: &str) -> Error {
     match error {
         Error::NotUsable { reason: reason @ UnusableData::OtherVersion { .. }, .. } => {

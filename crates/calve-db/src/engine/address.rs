@@ -1,4 +1,4 @@
-//! How programs reach a server: the forms in which they want to be told.
+//! How programs reach a server, in the forms that they expect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ pub struct Address {
     // libpq's keywords; the Go driver's form for MariaDB and MySQL; the socket's path for Redis and Valkey.
     /// The address for the engine's own programs.
     pub dsn: String,
-    // The directory of the socket, for PostgreSQL; `localhost`, which means the socket, for MariaDB and MySQL; the socket for Redis and Valkey.
+    // PostgreSQL: the socket's directory. MariaDB, MySQL: `localhost`, meaning the socket. Redis, Valkey: the socket.
     /// The host for the engine's own programs.
     pub host: String,
     /// The port, which for PostgreSQL is part of the socket's name.
@@ -27,7 +27,7 @@ pub struct Address {
     pub socket: PathBuf,
     /// The superuser.
     pub user: String,
-    // The socket needs none, but that of Redis and Valkey.
+    // Only Redis and Valkey ask for it on the socket too.
     /// The password for TCP. Null without TCP.
     pub password: Option<String>,
     /// A database that always exists.
@@ -50,8 +50,7 @@ impl Address {
         }
     }
 
-    /// Sets a command's variables so that the engines' own programs find these servers and no other, and leaves alone what more than one of
-    /// them would set, as two of one engine do, and their URLs.
+    /// Sets the servers' variables for the engines' own programs, without URLs and those that several servers set.
     pub fn set_environment_of_all(servers: Vec<Self>, command: &mut Command) {
         let (mut all, mut several) = (BTreeMap::new(), BTreeSet::new());
         for (name, value) in servers.into_iter().flat_map(|server| server.environment) {
@@ -64,8 +63,7 @@ impl Address {
     }
 }
 
-/// Returns the environment of an address: variables that the engine's own programs look at, and others that would lead them to another server
-/// or keep them from logging in, and must not be set.
+/// Returns the engine's own variables, and `foreign` ones to unset: they lead elsewhere, or prevent a login.
 pub(crate) fn environment<'a>(
     variables: impl IntoIterator<Item = (&'a str, String)>,
     foreign: &[&str],
@@ -74,7 +72,7 @@ pub(crate) fn environment<'a>(
     foreign.chain(variables.into_iter().map(|(name, value)| (name.to_owned(), Some(value)))).collect()
 }
 
-/// Escapes a path for a URL's query: everything but letters, digits and `/-._~` as `%` and two digits.
+/// Percent-encodes a path for a URL's query: everything but ASCII letters, digits and `/-._~`.
 pub(crate) fn in_query(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {

@@ -1,7 +1,7 @@
 //! A connection to a server that this process has started.
 //!
-//! The socket is in a directory of the server's account, which can put a link to another server's socket there. So a connection checks
-//! who is at the other end, and a peer that keeps silent or never stops sending cannot block Calve for longer than the time limit.
+//! The server's account owns the socket's directory, and can put a link to another server's socket there. So a
+//! connection checks its peer, and one that stays silent or never stops sending blocks Calve no longer than the limit.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -13,13 +13,12 @@ use std::time::{Duration, Instant};
 use crate::engine::address::Address;
 use crate::sys;
 
-/// How much a server may answer: Calve asks for a few names.
+/// The limit of an answer: Calve asks for a few names.
 const LONGEST_ANSWER: usize = 1 << 20;
 
 static FIRST_PROCESSES: Mutex<BTreeMap<PathBuf, u32>> = Mutex::new(BTreeMap::new());
 
-/// Returns, by the socket of its server, the first process of each server that this process has started without being its ancestor. Connections to
-/// that process or a descendant of it are permitted.
+/// Returns the first processes, by socket, of servers that this process started without being their ancestor.
 pub(crate) fn first_processes() -> MutexGuard<'static, BTreeMap<PathBuf, u32>> {
     FIRST_PROCESSES.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -31,10 +30,10 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Returns `None` when nothing listens there, or another server.
+    /// Returns `None` if no server listens there, or a foreign one.
     pub(crate) fn open(server: &Address, patience: Duration) -> Option<Self> {
         let stream = sys::connect(&server.socket).ok()?;
-        // A container of Docker's is no descendant of this process.
+        // Docker's containers are no descendants of this process.
         let ours = [Some(std::process::id()), first_processes().get(&server.socket).copied()];
         sys::descends(&stream, &ours.into_iter().flatten().collect::<Vec<u32>>()).then(|| Self::over(stream, patience))
     }

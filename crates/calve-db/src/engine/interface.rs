@@ -15,7 +15,6 @@ use crate::files::directory::Directory;
 use crate::files::log;
 use crate::files::private;
 
-/// The variable by which programs find a database with SQL.
 pub(crate) const URL_VARIABLE: &str = "DATABASE_URL";
 
 pub(crate) trait Engine: Sync {
@@ -29,58 +28,56 @@ pub(crate) trait Engine: Sync {
 
     fn program(&self) -> &'static str;
 
-    /// Returns whether the program is another one by another name, so that a link to it must not be resolved.
+    /// Returns whether the program's behaviour depends on its name, so that a link to it must not be resolved.
     fn is_told_by_its_name(&self) -> bool {
         false
     }
 
-    /// Returns the directories beside those of PATH in which distributions have the program, the best first.
+    /// Returns the directories outside PATH in which distributions have the program, the best first.
     fn usual_places(&self) -> Vec<PathBuf>;
 
-    /// Parses the output of `--version` into major, minor, and all of it.
+    /// Parses the output of `--version`.
     fn version(&self, printed: &str) -> Option<Version>;
 
-    /// Returns which versions are supported, in words, when `version` is not.
+    /// Returns the supported versions, in words, if `version` is not one of them.
     fn unsupported(&self, version: &Version) -> Option<&'static str>;
 
     /// Returns the facts that shape a new data directory, in words: part of a template's key.
     fn recipe(&self) -> String;
 
-    /// Returns the command that fills the empty directory `data`, if one is needed. `is_there` reports whether a program exists beside the
-    /// server's.
+    /// Returns the command that fills the empty directory `data`, if any. `is_there` looks for its program.
     fn init(&self, program: &Path, data: &Path, is_there: &dyn Fn(&Path) -> bool) -> Result<Option<Vec<OsString>>>;
 
-    /// Returns the server's command line. Writes the configuration that the server needs into `instance.settings`.
+    /// Returns the server's command line. Writes its configuration into `instance.settings`.
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>>;
 
-    /// Returns whether a server of this version, in its program's words, may be given a socket to tell that it is ready.
+    /// Returns whether a server of this version (as its program prints it) may get a socket to report readiness.
     fn may_notify(&self, _version: &str) -> bool {
         true
     }
 
-    /// Returns what a data directory lacks, by the words in which its server refused Calve.
+    /// Derives the part that a data directory lacks from the words in which its server refused Calve.
     fn lacking(&self, _said: &str) -> Option<UnusableData> {
         None
     }
 
-    /// Fails unless a server answers queries. Waits no longer than `patience` for what it says.
+    /// Fails unless a server answers queries. Waits for its answer no longer than `patience`.
     fn probe(&self, address: &Address, patience: Duration) -> std::result::Result<(), Refusal>;
 
-    /// Makes a first connection to a server that answers, so that it reads its catalog. Failures are ignored.
+    /// Connects once to a server that answers, so that it reads its catalog. Ignores failures.
     fn warm(&self, address: &Address, patience: Duration) {
         let _ = self.probe(address, patience);
     }
 
-    /// Returns how many connections a server that is built with has had, but for those by which it was asked this before: `asked` times.
-    /// `log`: what it has said.
+    /// Counts the connections to a server under construction, except those of `asked` earlier calls. `log`: its output.
     fn connections(&self, address: &Address, log: &[u8], asked: u64) -> Result<u64>;
 
-    /// Runs as soon as it answers, until `cancel` ends that. Returns the changes in a data directory that was taken over.
+    /// Runs as soon as the server answers, until `cancel`. Returns the changes in an adopted data directory.
     fn finish_start(&self, _instance: &Instance, _cancel: &CancelToken) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
 
-    /// Returns what its databases have that never runs in a server of Calve's, in words.
+    /// Describes contents of the databases that never run under Calve.
     fn without_effect(&self, _server: &Address) -> Vec<String> {
         Vec::new()
     }
@@ -89,64 +86,62 @@ pub(crate) trait Engine: Sync {
         Signal::TERM
     }
 
-    /// Asks for it in words, where a signal would not tell that it failed. An error: the server goes on. `false`: it takes the signal.
-    /// `data`: its directory.
+    /// Asks the server in its protocol to end, where a signal could not report a failure. After an error the server
+    /// goes on. `false`: it takes the signal.
     fn ask_to_end(&self, _: &Address, _purpose: Purpose, _data: &Path) -> Result<bool> {
         Ok(false)
     }
 
-    /// Returns the room on the disk without which a server that ends by the signal may crash, or wait for some.
+    /// Returns the disk space that a server needs to end by the signal. With less it may crash, or wait for space.
     fn bytes_to_end(&self) -> u64 {
         log::LITTLE
     }
 
-    /// Returns whether the log tells of a recovery, as after a crash.
     fn log_tells_of_recovery(&self, log: &str) -> bool;
 
-    /// Returns the contents of a data directory that a recovery empties, in words, if it may have any.
+    /// Describes the contents of a data directory that a recovery empties, if it may have any.
     fn lost_in_recovery(&self, _data: &Path) -> Result<Option<String>> {
         Ok(None)
     }
 
-    /// Returns a number that changes with everything that is written: of the server at this address, or without one of a data directory
-    /// whose server ended in order. `None` if it cannot be told.
+    /// Returns a number that every write changes, of the server or of cleanly stopped data. `None`: unknown.
     fn written(&self, _data: &Path, _server: Option<&Address>) -> Option<String> {
         None
     }
 
-    /// Has a server write back what it holds in memory, so that one on a clone of its files recovers quickly. It goes on meanwhile.
+    /// Makes a server write back its memory while it runs, so that a server on a clone recovers quickly.
     fn write_back(&self, _server: &Address) -> Result<()> {
         Ok(())
     }
 
-    /// Returns whether a server of the version `server` takes data that one of `maker` has made. It tells early; [`Engine::examine`] decides.
+    /// Returns whether `server` takes data that `maker` made. An early answer: [`Engine::examine`] decides.
     fn takes(&self, maker: &Version, server: &Version) -> bool {
         (maker.major, maker.minor) == (server.major, server.minor)
     }
 
-    /// Returns whether a data directory can be used: whole, not in use as far as its files tell, stopped in order, and of this version.
+    /// Fails unless a data directory is whole, unused as its files show, shut down cleanly, and of this version.
     fn examine(&self, data: &Path, version: &Version) -> Result<()>;
 
-    /// Takes away what would contact other machines. Says what that was.
+    /// Removes everything that would contact other machines. Describes it.
     fn neutralise(&self, data: &Path) -> Result<Vec<String>>;
 
-    /// Takes away what belongs to one run of a server.
+    /// Removes leftovers of a server's run.
     fn scrub(&self, data: &Path) -> Result<()>;
 
-    /// Returns the bytes of memory that a server on this data directory may need once it is used, apart from the cache of files.
+    /// Returns the memory that a server on this data may need in use, without the page cache.
     fn memory_bytes(&self, data: &Path) -> u64;
 
-    /// Returns the keys that a server may choose for its System V memory, by its data directory's inode number.
+    /// Returns the keys that a server may choose for System V memory, by its data directory's inode number.
     fn memory_keys(&self, _inode: u64) -> Vec<i32> {
         Vec::new()
     }
 
-    /// Returns the POSIX shared memory that a server notes at the beginning of its System V memory.
+    /// Returns the POSIX shared memory that the head of a server's System V memory names.
     fn noted_memory(&self, _head: &[u8]) -> Option<String> {
         None
     }
 
-    /// Refuses option files in `home` and of the system that would lead the engine's own programs to another server.
+    /// Refuses option files, in `home` and of the system, that would lead the engine's own programs to another server.
     fn check_option_files(&self, _home: Option<&Path>) -> Result<()> {
         Ok(())
     }
@@ -170,43 +165,42 @@ impl Version {
     }
 }
 
-/// The program of a server on some data, as it is recorded beside that.
+/// A server's program, as recorded beside the data.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerProgram {
     pub engine: String,
     #[serde(rename = "program")]
     pub path: PathBuf,
-    /// Its version, in its own words.
+    /// As the program prints it.
     pub version: String,
-    /// The user that the server runs as.
     pub(crate) account: Account,
-    /// It is known to tell when it is ready.
+    /// It is known to report readiness.
     pub(crate) notifies: bool,
 }
 
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// Nothing listens, or it is not ready.
+    /// No server listens, or it is not ready.
     NotYet,
-    /// It answers, but not as it should, in these words: it never will.
+    /// It refuses, in these words, and always will.
     Said(String),
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Purpose {
-    /// To be written to, and killed.
+    /// To be written to, then killed.
     Serve,
-    /// To be written to, and kept: no commit is lost, whatever ends it.
+    /// To be written to, and kept: no commit is lost, however it ends.
     Keep,
-    /// To become a template: stopped in order.
+    /// To become a template: shut down cleanly.
     #[default]
     Build,
-    /// The same, on a data directory that is taken over.
+    /// The same, on an adopted data directory.
     TakeOver,
 }
 
 impl Purpose {
-    /// Returns whether its data directory is that of a template, and the server that filled it has ended in order.
+    /// Returns whether its data is a template's, and was shut down cleanly by the server that filled it.
     pub(crate) fn is_on_a_template(self) -> bool {
         matches!(self, Self::Serve | Self::Keep)
     }
@@ -219,27 +213,25 @@ pub(crate) struct Instance {
     pub(crate) data: PathBuf,
     /// The data directory as this process sees it.
     pub(crate) data_here: PathBuf,
-    /// For sockets: the server's own.
+    /// The server's own directory for sockets.
     pub(crate) sockets: PathBuf,
-    /// For configuration: the server may only read it.
+    /// The directory for configuration, which the server may only read.
     pub(crate) settings: Directory,
     pub(crate) address: Address,
     pub(crate) purpose: Purpose,
 }
 
 impl Instance {
-    /// Writes a file that the server reads. Returns its path.
     pub(super) fn configure(&self, name: &str, text: &str) -> Result<PathBuf> {
         private::write_shared(&self.settings, name, text, self.program.account)
     }
 }
 
-/// Returns `NAME=VALUE`: a word of a command line, or a variable.
 pub(crate) fn setting(name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> OsString {
     [name.as_ref(), value.as_ref()].join(OsStr::new("="))
 }
 
-/// Parses the first two numbers in a text such as `postgres (PostgreSQL) 15.6` or `15.6`. The second is 0 if it is missing.
+/// Parses the first two numbers of a text such as `postgres (PostgreSQL) 15.6` or `15`. The second defaults to 0.
 pub(crate) fn numbers(text: &str) -> Option<(u32, u32)> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let at = text.find(|c: char| c.is_ascii_digit())?;

@@ -1,7 +1,7 @@
-//! System V shared memory of servers without a namespace for it: segments of a killed server stay until they are removed.
+//! System V shared memory of servers without a namespace for it: a killed server's segments stay until removed.
 //!
-//! To find these segments, Calve asks nothing that the server's account can write. The kernel says who made a segment, and a server
-//! derives its keys from its data directory's inode number.
+//! Calve finds them by nothing that the server's account can write: the kernel records a segment's creator, and a
+//! server derives its keys from its data directory's inode number.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,18 +12,17 @@ use crate::engine::Engine;
 use crate::files::directory::Directory;
 use crate::sys::{self, Segment};
 
-/// Tells the kernel to remove the memory that a server has attached when its last user is gone. Returns whether there was any.
+/// Makes the kernel remove a server's attached memory with its last user. Returns whether there was any.
 pub(crate) fn forget(engine: &dyn Engine, slot: &Path, server: u32) -> bool {
     let found = segments_of(engine, slot, |segment| segment.creator == server && segment.attached > 0);
     found.iter().for_each(sys::remove_segment);
     !found.is_empty()
 }
 
-/// How long processes may take to notice that the one that started them has ended.
+/// How long processes may take to notice the end of their parent.
 const NOTICING: Duration = Duration::from_secs(1);
 
-/// Removes the memory that an ended server, or ended processes of it, have made. Waits for a moment where processes that they have started
-/// still use it.
+/// Removes the memory of an ended server and its ended processes. Waits briefly while their descendants still use it.
 pub(crate) fn remove(engine: &dyn Engine, slot: &Path, server: Option<u32>) {
     let is_ended = |segment: &Segment| {
         Some(segment.creator) == server || sys::ProcessHandle::open(segment.creator, None).is_none()
@@ -47,10 +46,10 @@ pub(crate) fn remove(engine: &dyn Engine, slot: &Path, server: Option<u32>) {
     }
 }
 
-/// Returns the segments of any key that an ended process made after the one of its data directory. Where initdb cannot use POSIX shared
-/// memory, as without `/dev/shm`, its servers have theirs in a segment with a key by chance (dsm_impl.c).
+/// Returns the segments that the same creator made later, with any key. Without POSIX shared memory (no `/dev/shm`),
+/// initdb's servers keep theirs in a segment with a random key (dsm_impl.c).
 fn made_with(first: &Segment) -> Vec<Segment> {
-    // In another namespace for processes, creators have no number here: they cannot be told apart.
+    // Creators in another PID namespace have no number here, so they cannot be told apart.
     if first.creator == 0 {
         return Vec::new();
     }
@@ -60,7 +59,6 @@ fn made_with(first: &Segment) -> Vec<Segment> {
     sys::segments().into_iter().filter(is_later).collect()
 }
 
-/// Returns the segments that belong to the data directory's owner and have its keys.
 fn segments_of(engine: &dyn Engine, slot: &Path, is_wanted: impl Fn(&Segment) -> bool) -> Vec<Segment> {
     let data = Directory::open(slot).and_then(|slot| slot.stat("data"));
     let Ok(Some(data)) = data else { return Vec::new() };

@@ -20,7 +20,7 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use crate::error::{Error, Remedy, Result};
 
-/// All of them. A new one is a file beside this, a line here, and a line in [`EngineKind`].
+/// All engines. A new one is a file beside this, a line here, and a line in [`EngineKind`].
 pub(crate) const ENGINES: &[&dyn Engine] =
     &[&postgres::Postgres, &MysqlFamily::Mariadb, &MysqlFamily::Mysql, &redis::REDIS, &redis::VALKEY];
 
@@ -38,13 +38,12 @@ pub enum EngineKind {
 impl EngineKind {
     pub const NAMES: &[&str] = Self::VARIANTS;
 
-    /// Returns the variable by which programs find a server of this engine.
     pub fn url_variable(self) -> &'static str {
         named(self.into()).map_or(URL_VARIABLE, Engine::url_variable)
     }
 }
 
-/// Returns the engine of that name. Fails with the known names if it does not exist.
+/// Fails with the known names if there is no such engine.
 pub(crate) fn named(name: &str) -> Result<&'static dyn Engine> {
     ENGINES.iter().copied().find(|engine| engine.name() == name).ok_or_else(|| {
         let known = EngineKind::NAMES.join(" and ");

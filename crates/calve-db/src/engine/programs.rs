@@ -1,4 +1,4 @@
-//! Finding a server's program, and what it is.
+//! Finds a server's program and its version.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,14 +14,13 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Returns the record of it, for data of this account.
     pub(crate) fn recorded(&self, engine: &dyn Engine, account: Account) -> ServerProgram {
         let (path, version) = (self.path.clone(), self.version.text.clone());
         ServerProgram { engine: engine.name().to_owned(), path, version, account, notifies: false }
     }
 }
 
-/// Finds the server program: in `named` (a directory, or the program itself), else in `search` (PATH) and the usual places.
+/// Finds the server's program in `named` (its directory, or itself), else in `search` (PATH) and the usual places.
 pub(crate) fn find(engine: &dyn Engine, named: Option<&Path>, search: &[PathBuf]) -> Result<Program> {
     let name = engine.program();
     let places = match named {
@@ -32,7 +31,7 @@ pub(crate) fn find(engine: &dyn Engine, named: Option<&Path>, search: &[PathBuf]
     let mut unfit = None;
     for path in places.iter().map(|place| place.join(name)).filter(|path| path.is_file()) {
         match look_at(engine, &path) {
-            // There may be a better one further on.
+            // A later place may have a better one.
             Err(error @ Error::Version { .. }) => drop(unfit.get_or_insert(error)),
             other => return other,
         }
@@ -48,7 +47,7 @@ fn look_at(engine: &dyn Engine, path: &Path) -> Result<Program> {
     Ok(Program { path, version })
 }
 
-/// Returns where a program is, with all links resolved but one that gives it its name.
+/// Resolves all links to a program, except one that gives it its name.
 fn resolved(engine: &dyn Engine, path: &Path) -> std::io::Result<PathBuf> {
     match (path.parent(), path.file_name()) {
         (Some(directory), Some(name)) if engine.is_told_by_its_name() => {
@@ -59,7 +58,7 @@ fn resolved(engine: &dyn Engine, path: &Path) -> std::io::Result<PathBuf> {
     }
 }
 
-/// Reads what a program prints for `--version`. Fails when that is not supported.
+/// Parses a program's `--version` output. Fails if that version is not supported.
 pub(crate) fn checked(engine: &dyn Engine, path: &Path, printed: &str) -> Result<Version> {
     let (version, supported) = match engine.version(printed) {
         Some(version) => match engine.unsupported(&version) {

@@ -1,4 +1,4 @@
-//! Errors. They cross the socket of a supervisor as they are.
+//! Errors, which cross a supervisor's socket unchanged.
 
 mod operation;
 mod remedy;
@@ -18,7 +18,6 @@ use crate::sys::ProcessEnd;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The kind of error, and the place.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 pub enum Error {
     #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
@@ -28,16 +27,16 @@ pub enum Error {
         path: PathBuf,
         #[serde(with = "reason")]
         source: io::Error,
-        /// The clone engine's remedy, if that failed.
+        /// The clone engine's remedy, if cloning failed.
         remedy: Option<calve_core::error::Remedy>,
     },
-    /// A record is there, and so is what it describes.
+    /// The record exists, and so does its subject.
     #[error("`{}` is damaged, or of another version", ShownPath(.0))]
     RecordDamaged(PathBuf),
     #[error("{message}")]
     Clone {
         message: String,
-        /// The path that has no room for the clone, if that is the reason.
+        /// The path without room for the clone, if that is the reason.
         full: Option<PathBuf>,
         remedy: Option<calve_core::error::Remedy>,
     },
@@ -55,12 +54,11 @@ pub enum Error {
     TemplateDamaged {
         name: String,
         what: String,
-        /// The image that it was pulled from, if it was.
+        /// The image that it was pulled from.
         origin: Option<String>,
     },
     #[error("there is no data of the service `{0}`")]
     UnknownService(String),
-    /// It holds what nothing else does.
     #[error("the data of the service `{service}` of `{}` may have changes that are nowhere else", ShownPath(worktree))]
     ServiceWritten { service: String, worktree: PathBuf },
     #[error("there is no server `{0}`")]
@@ -71,15 +69,9 @@ pub enum Error {
     ServerExists(String),
     #[error("cannot find `{program}`; looked in {}", looked(.places))]
     NoProgram { program: String, places: Vec<PathBuf> },
-    /// The program by which a template, or data that came from it, was made is not there any more, as after an upgrade of the system.
+    /// The program that made a template, or data from it, is gone, as after an upgrade of the system.
     #[error("`{}`, which made the template `{template}`, is gone: {version}", ShownPath(.program))]
-    ProgramGone {
-        program: PathBuf,
-        template: String,
-        version: String,
-        /// The image that the template was pulled from, if it was.
-        origin: Option<String>,
-    },
+    ProgramGone { program: PathBuf, template: String, version: String, origin: Option<String> },
     #[error("`{}` is {version}; supported: {supported}", ShownPath(.path))]
     Version { path: PathBuf, version: String, supported: String },
     #[error("`{}` failed{}", ShownPath(.runtime), tail(.said))]
@@ -99,24 +91,17 @@ pub enum Error {
         /// Its exit code or signal.
         how: String,
         said: String,
-        /// The path on a full disk, if it said so.
+        /// The path on a full disk, if that is the reason.
         full: Option<PathBuf>,
     },
     #[error("the server {how}{}", tail(.log))]
-    ServerFailed {
-        how: String,
-        log: String,
-        /// The path on a full disk, if that is why.
-        full: Option<PathBuf>,
-    },
+    ServerFailed { how: String, log: String, full: Option<PathBuf> },
     #[error("the command failed ({how}), so the template `{template}` was not made; the server's log is `{}`", ShownPath(.log))]
     Command {
         template: String,
-        /// The exit code for the waiting process.
+        /// The exit code that Calve passes on.
         code: u8,
-        /// Its exit code or signal.
         how: String,
-        /// Where the log is kept.
         log: PathBuf,
     },
     #[error("the command never connected to the server it was to fill, so the template `{template}` was not made")]
@@ -131,18 +116,16 @@ pub enum Error {
     Strategy { strategy: Strategy, reason: String },
     #[error("the supervisor of the server `{0}` ended unexpectedly")]
     SupervisorGone(String),
-    /// Another command has ended it before it could do what was asked.
+    /// Another command ended it before it carried out the request.
     #[error("the server `{0}` was stopped meanwhile")]
     StoppedMeanwhile(String),
     #[error("interrupted")]
     Interrupted,
-    /// Nothing waits for the answer any more.
     #[error("interrupted, but the server `{0}` finishes what it has begun")]
     GoesOn(String),
-    /// Another error, in words, and what to do next.
     #[error("{text}")]
     Failed { text: String, remedy: Remedy },
-    /// The same, where the caller asked for something that makes no sense on any machine.
+    /// The request makes no sense on any machine.
     #[error("{text}")]
     Usage { text: String, remedy: Remedy },
 }
@@ -177,7 +160,7 @@ impl Error {
         Self::Usage { text: text.into(), remedy }
     }
 
-    /// Returns an error without the log. A caller that knows where the log is adds it.
+    /// Leaves out the log. A caller that knows the slot adds it.
     pub(crate) fn server_failed(how: impl Into<String>) -> Self {
         Self::ServerFailed { how: how.into(), log: String::new(), full: None }
     }
@@ -186,12 +169,12 @@ impl Error {
         Self::NotUsable { path: path.to_path_buf(), reason }
     }
 
-    /// Returns whether the caller asked for something that makes no sense, on any machine.
+    /// Returns whether the request makes no sense on any machine.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Usage { .. } | Self::BadName { .. } | Self::NoInput(_))
     }
 
-    /// Returns the path on a file system that had no room, if that is the reason.
+    /// Returns the path whose file system had no room, if that is the reason.
     pub(crate) fn full_disk(&self) -> Option<&Path> {
         match self {
             Self::Io { source, path, .. } if source.kind() == io::ErrorKind::StorageFull => Some(path),
@@ -271,23 +254,23 @@ pub enum EndReason {
 /// Why a data directory cannot be a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum UnusableData {
-    /// It is not a data directory of the engine, or not all of one.
+    /// It is no data directory of the engine, or an incomplete one.
     #[error("{0}")]
     Incomplete(String),
     #[error("it was made by {made_by}, and the server is {server}")]
     OtherVersion { made_by: String, server: String },
     #[error("it is in use by the process {0}")]
     InUse(i64),
-    /// One of Calve's, whose data goes with it.
+    /// One of Calve's servers, whose data goes with it.
     #[error("it is in use by the server `{0}`")]
     InUseByServer(String),
     #[error("its server was not shut down cleanly")]
     NotShutDown,
-    /// Calve needs an object that the engine makes in every data directory, and that was renamed or dropped since.
+    /// Calve needs an object that the engine makes in every data directory, and that was renamed or dropped.
     #[error("it has no {what}")]
     Lacks {
         what: String,
-        /// The command that makes it, in the source's server.
+        /// The command that makes it, for the source's server.
         command: String,
     },
     #[error("{0}")]
@@ -311,7 +294,7 @@ pub(crate) fn unless_cancelled(cancel: &CancelToken) -> Result<()> {
     if cancel.is_cancelled() { Err(Error::Interrupted) } else { Ok(()) }
 }
 
-/// An error of the system, about an operation on a path.
+/// Adds the operation and the path to a system error.
 pub(crate) trait AtPath<T> {
     fn at(self, operation: Operation, path: impl AsRef<Path>) -> Result<T>;
 }
@@ -322,12 +305,12 @@ impl<T, E: Into<io::Error>> AtPath<T> for std::result::Result<T, E> {
     }
 }
 
-/// Returns the path that has everything a record describes: the record's directory, unless that has those of others.
+/// Returns the path of everything that a record describes: its directory, unless that has records of others.
 fn whole(record: &Path) -> &Path {
     record.parent().filter(|above| !above.ends_with("pools")).unwrap_or(record)
 }
 
-/// An error of the system as its number, or its kind's text: the reader has no other use for it.
+/// Serialises a system error as its number and text. The reader uses nothing else.
 mod reason {
     use std::io;
 

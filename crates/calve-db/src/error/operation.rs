@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serializer};
 
 calve_core::operations! {
-    /// An operation that failed. Displayed, it is a verb phrase that a path follows.
+    /// An operation that failed. It displays as a verb phrase that a path follows.
     pub enum Operation {
         AskForGreeting = "ask for a greeting on",
         ChangeGroup = "change the group of",
@@ -40,12 +40,12 @@ calve_core::operations! {
     }
 }
 
-/// Writes an operation as its text, which supervisors of earlier versions send too.
+/// Writes the text, as supervisors of earlier versions do.
 pub(crate) fn serialize<S: Serializer>(operation: &Operation, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(operation)
 }
 
-/// Reads an operation. One that this version does not know is [`Operation::Work`].
+/// Reads an operation. An unknown one becomes [`Operation::Work`].
 pub(crate) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Operation, D::Error> {
     Ok(Operation::from_text(&String::deserialize(from)?).unwrap_or(Operation::Work))
 }

@@ -1,4 +1,4 @@
-//! Remedies against errors, in the words of the program, which is who uses this library.
+//! Remedies for errors, in the words of the program, which uses this library.
 
 use std::path::PathBuf;
 
@@ -68,11 +68,7 @@ pub enum Remedy {
     #[error("check that it works without Calve: {} info", .0.display())]
     CheckRuntime(PathBuf),
     #[error("pull it, or name one that is here: {} pull {image}", .runtime.display())]
-    PullImage {
-        /// The program that pulls it.
-        runtime: PathBuf,
-        image: String,
-    },
+    PullImage { runtime: PathBuf, image: String },
     #[error("name an image of that engine for this machine with `--image`")]
     ChooseImage,
     #[error("install a supported version, or name its directory with `--server-bin`")]

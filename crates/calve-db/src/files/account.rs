@@ -1,4 +1,4 @@
-//! The user that a server runs as: this one, and an unprivileged one when this one is root.
+//! The user that a server runs as: this user, or an unprivileged one if this one is root.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub(crate) struct Account {
     pub(crate) group: u32,
 }
 
-/// The user `nobody`: a server that was given none must not run as root.
+/// Uid 65534: a server without an account must not run as root.
 impl Default for Account {
     fn default() -> Self {
         Self { user: 65534, group: 65534 }
@@ -22,7 +22,7 @@ impl Default for Account {
 }
 
 impl Account {
-    /// Returns the user that this process runs as; for root, the first of `names` that the system knows, else `nobody`.
+    /// Returns this process's user. For root: the first of `names` in /etc/passwd, else the unprivileged default.
     pub(crate) fn for_server(names: &[&str]) -> Result<Self> {
         let user = geteuid();
         if !user.is_root() {
@@ -36,12 +36,12 @@ impl Account {
         })
     }
 
-    /// Returns the user to change to, if this process is another one.
+    /// Returns the user to change to, if this process is root's.
     pub(crate) fn to_become(self) -> Option<(u32, u32)> {
         geteuid().is_root().then_some((self.user, self.group))
     }
 
-    /// Returns whether he gets to `directory`: the search bits of everything above it.
+    /// Returns whether this user can reach `directory`, by the search bits of everything above it.
     pub(crate) fn reaches(self, directory: &Path) -> bool {
         directory.ancestors().skip(1).all(|above| {
             let Ok(found) = fs_err::metadata(above) else { return false };

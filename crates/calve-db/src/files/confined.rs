@@ -11,7 +11,7 @@ use crate::files::directory::{Directory, DirectoryEntry};
 
 type Visit<'a> = dyn FnMut(&Directory, &DirectoryEntry, &Path) -> Result<()> + 'a;
 
-/// Visits everything below `root`, always in the same order, with its path from there. Follows no link.
+/// Visits everything below `root` in a fixed order, with its path from there. Follows no link.
 pub(crate) fn walk(root: &Directory, visit: &mut Visit<'_>) -> Result<()> {
     let mut waiting = vec![PathBuf::new()];
     while let Some(below) = waiting.pop() {
@@ -19,7 +19,7 @@ pub(crate) fn walk(root: &Directory, visit: &mut Visit<'_>) -> Result<()> {
         let directory = if below.as_os_str().is_empty() {
             root
         } else {
-            // Removed meanwhile, it has nothing in it.
+            // It was removed meanwhile.
             let Some(found) = root.subdirectory(&below)? else { continue };
             opened = found;
             &opened
@@ -35,8 +35,7 @@ pub(crate) fn walk(root: &Directory, visit: &mut Visit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a data directory with a symlink that leads out of it, or with a file whose name ends in one of `pointers`, which the
-/// engine takes for the path of another file.
+/// Refuses symlinks that lead out of a data directory, and files ending in `pointers`, which the engine reads as paths.
 pub(crate) fn check(data: &Directory, pointers: &[&str]) -> Result<()> {
     walk(data, &mut |directory, entry, below| {
         let refuse = |what: &str| {
@@ -53,10 +52,8 @@ pub(crate) fn check(data: &Directory, pointers: &[&str]) -> Result<()> {
     })
 }
 
-/// Returns whether a symlink leads out of the tree that it is in. `below` is its path there.
-///
-/// An absolute link always counts as leading out. A relative link may go up only at its beginning, where the directories above are known.
-/// After a name they are not known, because the name may be a link too.
+/// Returns whether a symlink leads out of its tree. `below`: its path there. An absolute link always counts as leading
+/// out. A relative one may go up only at its beginning: after a name, which may be a link, the parents are unknown.
 pub(crate) fn leads_out(directory: &Directory, entry: &DirectoryEntry, below: &Path) -> Result<bool> {
     let mut above = below.components().count().saturating_sub(1);
     let mut named = false;
@@ -71,7 +68,6 @@ pub(crate) fn leads_out(directory: &Directory, entry: &DirectoryEntry, below: &P
     Ok(false)
 }
 
-/// Returns the text of a link or a pointer file, for a message.
 fn target(directory: &Directory, entry: &DirectoryEntry) -> String {
     let text = match entry.kind {
         FileType::Symlink => directory.target(&entry.name).ok(),

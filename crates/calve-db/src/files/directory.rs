@@ -34,7 +34,7 @@ const NEW: OFlags =
     OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl Directory {
-    /// Opens the directory `path`. Resolves the names above it as usual, but does not follow the last one.
+    /// Resolves the names above `path` as usual, but does not follow the last one.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let opened = crate::sys::retry(|| rustix::fs::openat(CWD, path, ENTER, Mode::empty()));
         let descriptor =
@@ -42,8 +42,7 @@ impl Directory {
         Ok(Self { descriptor, path: path.to_path_buf() })
     }
 
-    /// Opens a directory in this one; returns `None` when nothing has that name. `name` may have several parts; links among them are not
-    /// followed.
+    /// Opens a directory in this one. `None`: missing. `name` may have several parts; links are not followed.
     pub(crate) fn subdirectory(&self, name: impl AsRef<Path>) -> Result<Option<Self>> {
         let mut last: Option<OwnedFd> = None;
         let mut path = self.path.clone();
@@ -69,7 +68,7 @@ impl Directory {
         self.subdirectory(name)?.ok_or(Errno::NOENT).at(Operation::OpenDirectory, &path)
     }
 
-    /// Opens a regular file for reading; returns `None` when nothing has that name. `name` may have several parts.
+    /// Opens a regular file for reading. `None`: missing. `name` may have several parts.
     pub(crate) fn file(&self, name: impl AsRef<Path>) -> Result<Option<File>> {
         let name = name.as_ref();
         let path = self.path.join(name);
@@ -89,7 +88,7 @@ impl Directory {
         Ok(Some(file.into()))
     }
 
-    /// Reads a regular file; returns `None` when nothing has that name. Fails when it has more than `most` bytes.
+    /// Reads a regular file. `None`: missing. Fails if it has more than `most` bytes.
     pub(crate) fn read(&self, name: impl AsRef<Path>, most: u64) -> Result<Option<Vec<u8>>> {
         let path = self.path.join(name.as_ref());
         let Some(file) = self.file(name)? else { return Ok(None) };
@@ -102,7 +101,7 @@ impl Directory {
         Ok(Some(contents))
     }
 
-    /// Reads like [`Self::read`], as text, and replaces bytes that are not UTF-8.
+    /// Reads like [`Self::read`], and replaces bytes that are not UTF-8.
     pub(crate) fn read_to_string(&self, name: impl AsRef<Path>, most: u64) -> Result<Option<String>> {
         Ok(self.read(name, most)?.map(|contents| String::from_utf8_lossy(&contents).into_owned()))
     }
@@ -117,11 +116,11 @@ impl Directory {
         Ok(file.into())
     }
 
-    /// Replaces the contents of an existing regular file, as a whole or not at all. Keeps its owner and permissions: fails if it cannot.
+    /// Replaces a regular file's contents as a whole or not at all. Keeps its owner and permissions, or fails.
     pub(crate) fn rewrite(&self, name: impl AsRef<OsStr>, contents: &[u8]) -> Result<()> {
         let name = name.as_ref();
         let path = self.path.join(name);
-        // Anything but a regular file is refused here.
+        // Refuses anything but a regular file.
         self.file(name)?.ok_or(Errno::NOENT).at(Operation::Open, &path)?;
         let old = ReplacedFile::find(self.descriptor.as_fd(), plain(name).at(Operation::Stat, &path)?);
         let old = old.at(Operation::Stat, &path)?.ok_or(Errno::NOENT).at(Operation::Open, &path)?;
@@ -152,24 +151,23 @@ impl Directory {
             }
             let name = OsStr::from_bytes(name.to_bytes()).to_owned();
             let kind = match entry.file_type() {
-                // Not all file systems say so.
+                // Not all file systems report the kind.
                 FileType::Unknown => self.stat(&name)?.map(|found| FileType::from_raw_mode(found.st_mode)),
                 kind => Some(kind),
             };
-            // Removed meanwhile, it is not there.
+            // Leaves out an entry that was removed meanwhile.
             entries.extend(kind.map(|kind| DirectoryEntry { name, kind }));
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
     }
 
-    /// Returns the metadata of a name; `None` when nothing has it.
     pub(crate) fn stat(&self, name: impl AsRef<OsStr>) -> Result<Option<Stat>> {
         let stat = |name: &OsStr| rustix::fs::statat(self, name, AtFlags::SYMLINK_NOFOLLOW);
         self.unless_missing(Operation::Stat, name.as_ref(), stat)
     }
 
-    /// Returns what a call on a name of this directory returns; `None` when nothing has it.
+    /// Returns a call's result on a name of this directory. `None`: missing.
     fn unless_missing<T>(
         &self,
         operation: Operation,
@@ -188,7 +186,7 @@ impl Directory {
         Ok(OsStr::from_bytes(target.to_bytes()).into())
     }
 
-    /// Removes a name that is not a directory, and a symlink itself. Returns whether there was anything.
+    /// Removes a file, or a symlink itself. Returns whether there was one.
     pub(crate) fn remove_file(&self, name: impl AsRef<OsStr>) -> Result<bool> {
         let remove = |name: &OsStr| rustix::fs::unlinkat(self, name, AtFlags::empty());
         Ok(self.unless_missing(Operation::Remove, name.as_ref(), remove)?.is_some())
@@ -206,7 +204,7 @@ impl Directory {
         self.unless_missing(Operation::Remove, &entry.name, remove).map(drop)
     }
 
-    /// Gives a name to the server's user: a symlink itself, never its target.
+    /// Makes the server's user own a name: a symlink itself, never its target.
     pub(crate) fn give(&self, name: impl AsRef<OsStr>, account: Account) -> Result<()> {
         let Some((user, group)) = account.to_become() else { return Ok(()) };
         let ids = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
@@ -242,7 +240,7 @@ pub(super) fn permissions(mode: u32) -> Mode {
     Mode::from_bits_truncate(mode as _)
 }
 
-/// Returns an error that names the entry. Systems differ in their error for a symlink that is not followed.
+/// Names the entry. Systems differ in their error for a symlink that is not followed.
 fn refused(operation: Operation, above: BorrowedFd<'_>, name: &OsStr, path: &Path, errno: Errno) -> Error {
     let is_link = || {
         rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW)

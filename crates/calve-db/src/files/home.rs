@@ -1,4 +1,4 @@
-//! Where everything is kept: templates and servers below CALVE_HOME, sockets in a short place.
+//! Places of all files: templates and servers below CALVE_HOME, sockets below a short path.
 
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -11,12 +11,11 @@ use crate::error::{Error, Remedy, Result};
 use crate::files::private::{self, CLOSED};
 use crate::files::runtime;
 
-/// The longest path that a Unix socket can have: `sun_path` without its last zero byte.
+/// The longest path of a Unix socket: `sun_path` without its last zero byte.
 const LONGEST_SOCKET_PATH: usize = if cfg!(target_vendor = "apple") { 103 } else { 107 };
-/// PostgreSQL's name for its socket is the longest.
+/// PostgreSQL's socket has the longest name.
 const LONGEST_SOCKET_NAME: usize = ".s.PGSQL.65535".len();
 
-/// The end of the name of a pool's file.
 pub(crate) const POOL_SUFFIX: &str = ".json";
 
 #[derive(Debug, Clone)]
@@ -25,16 +24,15 @@ pub struct Home {
     pub(crate) templates: PathBuf,
     pub(crate) servers: PathBuf,
     pub(crate) services: PathBuf,
-    /// For the pools of standbys, with a file for each template that has a pool.
+    /// Has a file for each template with a pool of standbys.
     pub(crate) pools: PathBuf,
     pub(crate) logs: PathBuf,
-    /// For the sockets of all servers, each in a directory of its own.
+    /// Has a directory of sockets for each server.
     pub(crate) runtime: PathBuf,
 }
 
 impl Home {
-    /// Derives all places from `calve_home`, an absolute path that need not exist, and `runtime`, the place for short-lived files of this
-    /// user (`XDG_RUNTIME_DIR`), if there is one.
+    /// Takes an absolute path that need not exist, and the place for this user's short-lived files (`XDG_RUNTIME_DIR`).
     pub fn new(calve_home: &Path, runtime: Option<&Path>) -> Self {
         let user = geteuid();
         let of_root = || ["/run", "/var/run"].map(Path::new).into_iter().find(|path| path.is_dir());
@@ -54,12 +52,12 @@ impl Home {
         self.pools.join(format!("{template}{POOL_SUFFIX}"))
     }
 
-    /// Makes the directories. Existing ones that others could enter are closed to them.
+    /// Creates the directories, and closes existing ones to others.
     pub(crate) fn prepare(&self) -> Result<()> {
         if self.root.to_str().is_none() || self.runtime.to_str().is_none() {
             return Err(not_utf8(&self.root));
         }
-        // The user that root's servers run as must get through to the directories of servers, but need not list them.
+        // The user of root's servers must get through to their directories, but need not list them.
         let passable = if geteuid().is_root() { 0o711 } else { CLOSED };
         let mut above = std::fs::DirBuilder::new();
         above.recursive(true).mode(passable);
@@ -80,7 +78,7 @@ impl Home {
         self.prepare_runtime(passable)
     }
 
-    /// Makes the directory of sockets. In `/tmp` others can make things too: an existing directory is used only if it is this user's own.
+    /// Creates the directory of sockets. Others can do so in `/tmp`, so an existing one must be this user's own.
     fn prepare_runtime(&self, mode: u32) -> Result<()> {
         let path = &self.runtime;
         private::make_directory(path, mode).map_err(|error| match error {
@@ -108,7 +106,6 @@ fn unusable(path: &Path, source: &io::Error) -> Error {
     Error::failed(format!("cannot keep templates and servers in `{}`: {source}", ShownPath(path)), remedy)
 }
 
-/// Returns the error for a path that cannot be handed to a database server.
 pub(crate) fn not_utf8(path: &Path) -> Error {
     Error::usage(format!("`{}` is not UTF-8", ShownPath(path)), Remedy::ReadHelp)
 }

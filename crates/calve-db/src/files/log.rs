@@ -10,29 +10,27 @@ use crate::files::directory::Directory;
 const LOG: &str = "log";
 /// A disk with less room than this is full.
 pub(crate) const LITTLE: u64 = 1 << 20;
-/// More is not read of its beginning, nor of its end.
+/// The limit for reading a log's beginning, and for its end.
 const MOST_OF_A_LOG: u64 = 16 << 20;
-/// The number of lines of a log that are shown when something fails.
+/// The lines of a log to show after a failure.
 const LOG_LINES: usize = 12;
-/// The bytes of a log that are shown on request, and kept of a server that ended.
+/// The bytes of a log to show on request, and to keep after a server's end.
 const LAST_BYTES: u64 = 64 << 10;
-/// Words in the lines that say why.
+/// Words in lines that tell a cause.
 const REASONS: [&str; 4] = ["ERROR", "FATAL", "PANIC", FULL];
-/// Words of a full disk.
 const FULL: &str = "No space left";
 
 pub(crate) fn path(slot: &Path) -> PathBuf {
     slot.join(LOG)
 }
 
-/// Opens the log of a server, which stays that one whatever takes its name.
+/// Opens a server's log, and keeps that file whatever takes its name.
 pub(crate) fn open(slot: &Path) -> Result<File> {
     let log = Directory::open(slot)?.file(LOG)?;
     log.ok_or(std::io::ErrorKind::NotFound).at(Operation::Open, path(slot))
 }
 
-/// Returns the log: the beginning and the end where it is very long. The server has the file open, and can make it as long as it
-/// likes.
+/// Returns the log, or the beginning and the end of a very long one.
 pub(crate) fn read(mut log: &File) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     log.rewind()?;
@@ -47,8 +45,7 @@ pub(crate) fn contents(slot: &Path) -> Vec<u8> {
     open(slot).ok().and_then(|log| read(&log).ok()).unwrap_or_default()
 }
 
-/// Returns the last lines of the log, and before them the last lines that tell of an error should the last ones have none, or of
-/// a full disk: MySQL says much after that.
+/// Returns the last lines, led by earlier ones on an error or a full disk that they lack: MySQL says much after those.
 pub(crate) fn tail(slot: &Path) -> String {
     tail_of(&String::from_utf8_lossy(&contents(slot)))
 }
@@ -65,7 +62,7 @@ fn tail_of(text: &str) -> String {
     if !reasons.iter().chain(last).any(|line| line.contains(FULL)) {
         reasons.extend(before.iter().rev().find(|line| line.contains(FULL)));
     }
-    // MariaDB tells numbers alone.
+    // MariaDB gives only the number.
     if ["error 28", "rror: 28", "code: 28"].iter().any(|number| text.contains(number)) {
         reasons.push("(28 is: No space left on device)");
     }
@@ -73,7 +70,7 @@ fn tail_of(text: &str) -> String {
     reasons.iter().chain(last).map(plain).collect()
 }
 
-/// Adds the log to the error of a failed server: it says more than an exit code does.
+/// Adds the log to a failed server's error: it says more than an exit code.
 pub(crate) fn added_to(error: Error, slot: &Path) -> Error {
     match error {
         Error::ServerFailed { how, full: known, .. } => {
@@ -84,17 +81,17 @@ pub(crate) fn added_to(error: Error, slot: &Path) -> Error {
     }
 }
 
-/// Returns the slot if its disk is full: by what a program said, or because there was no room even for that.
+/// Returns the slot if its disk is full: a program said so, or there was no room even for that.
 pub(crate) fn full(slot: &Path, said: &str) -> Option<PathBuf> {
     (said.contains("No space left on device") || has_less_room(slot, LITTLE)).then(|| slot.to_path_buf())
 }
 
-/// Returns whether a disk has less room than this for the server's account, which has no part in the space that is reserved for root.
+/// Returns whether the server's account has less room than this. It cannot use the space reserved for root.
 pub(crate) fn has_less_room(slot: &Path, bytes: u64) -> bool {
     rustix::fs::statvfs(slot).is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) < bytes)
 }
 
-/// Returns the last lines, all of them whole.
+/// Returns the last lines, without a cut one.
 pub(crate) fn last_lines(slot: &Path) -> String {
     let read = |mut log: File| -> std::io::Result<Vec<u8>> {
         let begin = log.metadata()?.len().saturating_sub(LAST_BYTES);

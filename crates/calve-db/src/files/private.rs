@@ -1,6 +1,5 @@
-//! Files and directories that only this user may change, read or lock, whatever the umask is.
-//!
-//! They are in directories of this user, so other users cannot redirect their paths.
+//! Files and directories that only this user may change, read or lock, whatever the umask. They are in directories of
+//! this user, so other users cannot redirect their paths.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -20,24 +19,21 @@ use crate::files::confined;
 use crate::files::directory::{Directory, permissions};
 use crate::sys;
 
-/// The mode of a directory that only this user may enter.
 pub(crate) const CLOSED: u32 = 0o700;
-/// The mode of a file that only this user may read and write.
 pub(crate) const SECRET: u32 = 0o600;
 const PERMISSIONS: u32 = 0o7777;
 
-/// Opens a file for reading and writing; creates an empty one if it is missing.
+/// Opens a file for reading and writing, or creates it.
 pub(crate) fn open(path: &Path) -> Result<File> {
     open_with(path, OFlags::RDWR)
 }
 
-/// Opens a file for appending; creates an empty one if it is missing.
 pub(crate) fn append(path: &Path) -> Result<File> {
     open_with(path, OFlags::WRONLY | OFlags::APPEND)
 }
 
 fn open_with(path: &Path, how: OFlags) -> Result<File> {
-    // A FIFO would otherwise be waited for.
+    // Without NONBLOCK, opening a FIFO would wait.
     let flags = how | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = sys::retry(|| rustix::fs::openat(CWD, path, flags, permissions(SECRET)));
     let file = opened.at(Operation::Open, path)?;
@@ -49,7 +45,7 @@ fn open_with(path: &Path, how: OFlags) -> Result<File> {
     Ok(file.into())
 }
 
-/// Replaces the contents of a file. Readers see the old or the new contents as a whole.
+/// Replaces a file's contents. Readers see the old or the new ones as a whole.
 pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<()> {
     let staged = path.with_extension("new");
     let (Some(above), Some(name)) = (staged.parent(), staged.file_name()) else {
@@ -66,8 +62,7 @@ pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
     fs_err::rename(from, to).at(Operation::Rename, from)
 }
 
-/// Gives a directory the name of another one, which gets its name. There is one of that name all the time, unless the file system cannot do
-/// that: then `put_aside` takes the other one away first.
+/// Exchanges two directories, so that `to` always exists. If the file system cannot, `put_aside` moves `to` away first.
 pub(crate) fn exchange(from: &Path, to: &Path, put_aside: impl FnOnce() -> Result<()>) -> Result<()> {
     match sys::exchange(from, to) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => put_aside().and_then(|()| rename(from, to)),
@@ -75,7 +70,6 @@ pub(crate) fn exchange(from: &Path, to: &Path, put_aside: impl FnOnce() -> Resul
     }
 }
 
-/// Returns `None` instead of the error that nothing is there.
 pub(crate) fn unless_missing<T>(result: std::io::Result<T>) -> std::io::Result<Option<T>> {
     match result {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -83,8 +77,7 @@ pub(crate) fn unless_missing<T>(result: std::io::Result<T>) -> std::io::Result<O
     }
 }
 
-/// Reads a document. Returns `None` if it is missing. Fails if it is there and cannot be read: so is what it describes, which must not be
-/// taken for missing.
+/// Reads a document. `None`: missing. Fails if it is unreadable: its subject must not count as missing then.
 pub(crate) fn read_json<D: DeserializeOwned>(path: &Path) -> Result<Option<D>> {
     let document = match fs_err::read(path) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
@@ -98,7 +91,7 @@ pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
     replace(path, &text)
 }
 
-/// Creates a directory if it is missing, and sets its permissions. Refuses a directory of another user.
+/// Creates a missing directory, and sets its permissions. Refuses another user's directory.
 pub(crate) fn make_directory(path: &Path, mode: u32) -> Result<Directory> {
     match rustix::fs::mkdir(path, permissions(mode)) {
         Err(Errno::EXIST) => {}
@@ -113,7 +106,7 @@ pub(crate) fn make_directory(path: &Path, mode: u32) -> Result<Directory> {
     Ok(directory)
 }
 
-/// Creates a new directory in one of this user, which only this user may enter.
+/// Creates a directory that only this user may enter, in one of this user's.
 pub(crate) fn make_in(above: &Directory, name: impl AsRef<OsStr>) -> Result<Directory> {
     let made = above.make_subdirectory(name, CLOSED)?;
     close(&made)?;
@@ -122,11 +115,11 @@ pub(crate) fn make_in(above: &Directory, name: impl AsRef<OsStr>) -> Result<Dire
 
 /// Keeps others from connecting to a new socket.
 pub(crate) fn hide_socket(path: &Path) -> Result<()> {
-    // It has no descriptor that would do. In its directory other users cannot put something in its place.
+    // By path, because no descriptor would do. Other users cannot replace it in its directory.
     rustix::fs::chmod(path, permissions(SECRET)).at(Operation::SetMode, path)
 }
 
-/// Lets the account of a server enter a directory, or read a file, that still belongs to this user.
+/// Lets a server's account enter a directory, or read a file, that stays this user's.
 pub(crate) fn share(what: impl AsFd, account: Account, path: &Path) -> Result<()> {
     let found = rustix::fs::fstat(&what).at(Operation::ChangeGroup, path)?;
     let Some((_, group)) = account.to_become() else { return Ok(()) };
@@ -136,7 +129,6 @@ pub(crate) fn share(what: impl AsFd, account: Account, path: &Path) -> Result<()
     set_mode(&what, &found, if is_directory { 0o710 } else { 0o640 }, path)
 }
 
-/// Writes a new file that the account of a server may read. Returns its path.
 pub(crate) fn write_shared(directory: &Directory, name: &str, text: &str, account: Account) -> Result<PathBuf> {
     let path = directory.path.join(name);
     let mut file = directory.create_new(name, SECRET)?;
@@ -145,7 +137,7 @@ pub(crate) fn write_shared(directory: &Directory, name: &str, text: &str, accoun
     Ok(path)
 }
 
-/// Gives the account of a server the directory `name`, and everything in it. The directory comes last: until then other users cannot enter it.
+/// Gives a tree to a server's account. The directory comes last: until then other users cannot enter it.
 pub(crate) fn give_tree(above: &Directory, name: &str, account: Account) -> Result<()> {
     if account.to_become().is_none() {
         return Ok(());
@@ -156,7 +148,7 @@ pub(crate) fn give_tree(above: &Directory, name: &str, account: Account) -> Resu
     above.give(name, account)
 }
 
-/// Keeps the account of a server out of a directory again.
+/// Locks a server's account out of a directory again.
 pub(crate) fn close(directory: &Directory) -> Result<()> {
     let path = &directory.path;
     let found = rustix::fs::fstat(directory).at(Operation::Stat, path)?;

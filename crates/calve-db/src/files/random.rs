@@ -6,7 +6,7 @@ use crate::error::{AtPath as _, Operation, Result};
 
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
-/// Returns letters and digits that cannot be guessed, without those that are taken for one another.
+/// Returns unguessable letters and digits, without look-alikes.
 pub(crate) fn letters(length: usize) -> Result<String> {
     let mut bytes = vec![0_u8; length];
     let source = "/dev/urandom";
@@ -14,7 +14,7 @@ pub(crate) fn letters(length: usize) -> Result<String> {
     Ok(spelled(&bytes))
 }
 
-/// Returns eight letters and digits that are always the same for the same bytes.
+/// Returns eight letters and digits that depend only on `bytes`.
 pub(crate) fn letters_of(bytes: &[u8]) -> String {
     spelled(&blake3::hash(bytes).as_bytes()[..8])
 }

@@ -1,7 +1,7 @@
-//! A server's runtime directory. It has a short path, and everything in it but one directory belongs to the user who starts the server.
+//! A server's runtime directory. Its path is short, and all of it but one directory belongs to the server's starter.
 //!
-//! The server's account, and so anyone who can run a program as it by SQL, can write only to the directory of the sockets. Calve never
-//! writes to, changes owners of or mounts on anything there.
+//! The server's account, so anyone who can run a program by SQL, can write only to the directory of sockets. Calve
+//! never writes to, changes owners of or mounts on anything there.
 
 use std::path::{Path, PathBuf};
 
@@ -13,13 +13,13 @@ use crate::files::directory::Directory;
 use crate::files::private;
 use crate::files::trash;
 
-/// The directory of the sockets, which belongs to the server's account. Its name is short because a socket's path must be.
+/// The directory of sockets, owned by the server's account. Its name is short because a socket's path must be.
 pub(crate) const SOCKETS: &str = "s";
-/// The directory of sockets that only Calve knows. Its name is as short.
+/// The directory of sockets that only Calve knows, with as short a name.
 const UNSEEN: &str = "u";
-/// Configuration, for the server and for clients. The server may read it.
+/// Configuration for clients, and for the server, which may read it.
 pub(crate) const SETTINGS: &str = "settings";
-/// Where the server reports that it is ready.
+/// Where the server reports readiness.
 pub(crate) const NOTICES: &str = "notify";
 /// Where the server's files are mounted if it cannot reach them otherwise.
 pub(crate) const FILES: &str = "files";
@@ -38,7 +38,7 @@ pub(crate) fn make(path: &Path, account: Account) -> Result<()> {
     private::share(&Directory::open(path)?, account, path)
 }
 
-/// Recreates the directories for sockets and settings, whatever an earlier launch has left. Returns the one for settings.
+/// Recreates the directories of sockets and settings, whatever an earlier launch left. Returns the one of settings.
 pub(crate) fn renew(path: &Path, account: Account) -> Result<Directory> {
     let directory = Directory::open(path)?;
     for name in [SOCKETS, SETTINGS] {
@@ -51,13 +51,13 @@ pub(crate) fn renew(path: &Path, account: Account) -> Result<Directory> {
     Ok(settings)
 }
 
-/// Creates a directory for sockets that clients are not to reach before [`show`]. Returns its path.
+/// Creates a directory for sockets that clients must not reach before [`show`].
 pub(crate) fn make_unseen(path: &Path, account: Account) -> Result<PathBuf> {
     private::make_in(&Directory::open(path)?, UNSEEN)?.give_itself(account)?;
     Ok(path.join(UNSEEN))
 }
 
-/// Gives the sockets that only Calve knew the path that clients know.
+/// Moves the unseen sockets to the path that clients know.
 pub(crate) fn show(path: &Path) -> Result<()> {
     let sockets = sockets(path);
     private::exchange(&path.join(UNSEEN), &sockets, || trash::remove(&sockets, RemovalWait::No))

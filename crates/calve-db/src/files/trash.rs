@@ -1,4 +1,4 @@
-//! Removing trees by renaming them out of sight, and deleting that trash.
+//! Removes trees by renaming them out of sight, and deletes that trash.
 
 use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
@@ -10,10 +10,10 @@ use fs_err as fs;
 
 use crate::error::{AtPath as _, Operation, Result, unless_cancelled};
 
-/// How often trash that another process deletes is looked at.
+/// The interval of looks at trash that another process deletes.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Removes a tree, if it exists. Without waiting, its contents are deleted with the trash beside it.
+/// Removes a tree if it exists. Without waiting, its contents are deleted with the trash beside it.
 pub(crate) fn remove(path: &Path, wait: RemovalWait) -> Result<()> {
     let mut options = RemoveOptions::default();
     options.wait = wait;
@@ -29,10 +29,10 @@ pub(crate) fn reap(directory: &Path) -> Result<()> {
     report.failure.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Deletes the trash in a directory, and waits for what other processes are deleting: one that is killed leaves the rest.
+/// Deletes a directory's trash, and waits for other processes that do: a killed one leaves the rest.
 pub(crate) fn reap_all(directory: &Path, cancel: &CancelToken) -> Result<()> {
     loop {
-        // Asked first: what was busy then may be free, and left, a moment later.
+        // Before the work: busy trash may be free, and left behind, a moment later.
         let is_busy = calve_core::internal::pending_trash(directory)?.iter().any(|trash| trash.is_busy);
         reap(directory)?;
         if !is_busy {
@@ -48,7 +48,7 @@ pub(crate) fn reap_all(directory: &Path, cancel: &CancelToken) -> Result<()> {
 pub(crate) struct Reaper(Option<JoinHandle<()>>);
 
 impl Reaper {
-    /// Deletes the trash in these directories, after earlier trash. Whatever stays goes with the directories themselves.
+    /// Deletes the trash in these directories, after earlier trash. Leftovers go with the directories.
     pub(crate) fn reap(&mut self, directories: [PathBuf; 2]) {
         let earlier = Self(self.0.take());
         let work = move || {
@@ -61,7 +61,6 @@ impl Reaper {
     }
 }
 
-/// Waits until everything is deleted.
 impl Drop for Reaper {
     fn drop(&mut self) {
         if let Some(thread) = self.0.take() {

@@ -1,4 +1,4 @@
-//! How servers ended that were not stopped, and the last lines of their logs. Kept for a while, where only this user can read it.
+//! How servers ended that were not stopped, with their last log lines. Kept for a while, readable only by this user.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,6 @@ const SUFFIX: &str = ".ended.json";
 const KEPT: usize = 32;
 const KEPT_S: u64 = 3 * 24 * 60 * 60;
 
-/// A server that ended without being stopped.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ending {
     pub name: String,
@@ -24,9 +23,9 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// Keeps how a server has ended whose files are still in `slot`. The server is gone in any case, so nothing fails when this does.
+    /// Records the end of a server whose files are still in `slot`. The server is gone anyway, so a failure is ignored.
     pub(crate) fn keep(slot: &Path, name: &str, reason: EndReason, logs: &Path) {
-        // Everybody who has tests knows why these have ended.
+        // Users of tests know why these ended.
         if reason != EndReason::OwnerEnded {
             let log = crate::files::log::last_lines(slot);
             let ending = Self { name: name.to_owned(), reason, ended_unix_s: unix_now(), log };
@@ -47,7 +46,7 @@ pub(crate) fn forget(home: &Home, name: &str) {
     let _ = fs::remove_file(path(&home.logs, name));
 }
 
-/// Returns the servers that ended lately, the last one first.
+/// Returns recent endings, the last one first.
 pub fn endings(home: &Home) -> Vec<Ending> {
     let entries = fs::read_dir(&home.logs).into_iter().flatten().flatten().map(|entry| entry.path());
     let files = entries.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(SUFFIX)));
@@ -64,7 +63,7 @@ pub(crate) fn sweep(home: &Home) {
     }
 }
 
-/// Returns the error that there is no server of this name, with the reason if it is known.
+/// Returns the error for a missing server, with the reason of its end if known.
 pub(super) fn missing(home: &Home, wanted: &str) -> Error {
     match ending(home, wanted) {
         Some(Ending { name, reason, .. }) if name == wanted => Error::ServerEnded { name, reason },
@@ -72,7 +71,7 @@ pub(super) fn missing(home: &Home, wanted: &str) -> Error {
     }
 }
 
-/// Returns the error of a server that ran, and whose supervisor has hung up.
+/// Returns the error for a server whose supervisor hung up.
 pub(crate) fn gone(home: &Home, name: &str) -> Error {
     match missing(home, name) {
         // A killed supervisor has removed nothing.

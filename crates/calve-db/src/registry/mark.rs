@@ -8,12 +8,12 @@ use crate::registry::slots::slot_of;
 use crate::registry::template::{self, DatabaseTemplate};
 use crate::registry::{name, servers};
 
-/// Returns where the marks of a server are: closed to its account.
+/// Returns the directory of a server's marks, closed to its account.
 pub(crate) fn directory(slot: &Path) -> PathBuf {
     slot.join("marks")
 }
 
-/// Returns the marks of a server that runs, the oldest first.
+/// Returns a running server's marks, the oldest first.
 pub fn marks(home: &Home, server: &str) -> Result<Vec<DatabaseTemplate>> {
     let record = servers::find(home, server)?;
     let mut marks = template::read_all(&directory(&slot_of(home, &record.server.name)))?;

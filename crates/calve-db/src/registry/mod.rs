@@ -1,4 +1,4 @@
-//! Everything that is kept: the servers that there are, their records and marks, and templates.
+//! Stored state: servers with their records and marks, and templates.
 
 mod ending;
 pub(crate) mod mark;

@@ -4,7 +4,7 @@ use calve_core::template::{LONGEST_TEMPLATE_NAME, is_template_name};
 
 use crate::error::{Error, Result};
 
-/// Fails for a name that could not be a part of paths, of URLs and of shell commands, as names become.
+/// Fails unless a name can be part of paths, URLs and shell commands.
 pub(crate) fn check(name: &str) -> Result<()> {
     if is_template_name(name) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The record of a server: its public part, which is its JSON document too, and what its supervisor and other commands need beside that.
+//! A server's record: the public part, also its JSON document, and the fields for its supervisor and other commands.
 
 use std::path::{Path, PathBuf};
 
@@ -48,12 +48,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Returns its engine; `None` if this version does not know it.
+    /// Returns `None` if this version does not know the engine.
     pub fn engine_kind(&self) -> Option<EngineKind> {
         self.engine.parse().ok()
     }
 
-    /// Refuses option files that would lead the engine's own programs to another server, whatever their environment says. `home`: the user's.
+    /// Refuses option files that would lead the engine's own programs to another server. `home`: the user's.
     pub fn check_option_files(&self, home: Option<&Path>) -> crate::error::Result<()> {
         engine::named(&self.engine)?.check_option_files(home)
     }
@@ -89,7 +89,6 @@ pub struct LargeFile {
 }
 
 impl LaunchReport {
-    /// Returns the name of the strategy; `init` when the files were made anew.
     pub fn strategy_name(&self) -> &'static str {
         self.strategy.map_or(INIT, Strategy::name)
     }
@@ -107,63 +106,61 @@ fn write_strategy<S: Serializer>(strategy: &Option<Strategy>, to: S) -> Result<S
     to.serialize_str(strategy.map_or(INIT, Strategy::name))
 }
 
-/// Reads a strategy. One that this version does not know is none.
+/// Reads a strategy. An unknown one becomes `None`.
 fn read_strategy<'a, D: Deserializer<'a>>(from: D) -> Result<Option<Strategy>, D::Error> {
     String::deserialize(from).map(|name| name.parse().ok())
 }
 
-/// A server, as it is written down.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     #[serde(flatten)]
     pub server: Server,
-    /// Whether the server for its next reset waits.
+    /// A server for its next reset waits.
     pub prepared: bool,
-    /// It was not handed over yet.
+    /// It is a standby that was not handed over yet.
     pub(crate) waits: bool,
-    /// Whether its data is kept when it ends.
+    /// Its data outlives it.
     pub durable: bool,
-    /// The state of its template when it was cloned.
+    /// Its template's identity when it was cloned.
     pub(crate) template_identity: String,
     pub(crate) pid_started: Option<u64>,
-    /// The process that looks after it.
     pub supervisor: u32,
     pub(crate) supervisor_started: Option<u64>,
-    /// The process namespace in which that is its number, in the record of a server that is not ready.
+    /// The supervisor's PID namespace, in the record of a server that is not ready.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) namespace: String,
     pub(crate) boot: String,
     /// For sockets and configuration.
     pub(crate) directory: PathBuf,
-    /// Where requests to the supervisor come in.
+    /// The socket for requests to the supervisor.
     pub(crate) control: PathBuf,
     pub(crate) notifies: bool,
-    /// Settings and files that were taken away from a data directory that was taken over: only in the answer to its starter.
+    /// Settings and files removed from an adopted data directory. Only in the answer to its starter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) neutralised: Vec<String>,
     /// Its supervisor has namespaces of its own.
     pub(crate) isolated: bool,
-    /// The image that it runs from, if that is in a container.
+    /// The image of its container.
     pub image: Option<String>,
 }
 
 impl Record {
-    /// Returns the directory of the server's data, its temporary files and its log.
+    /// Returns the directory of the server's data, temporary files and log.
     pub(crate) fn files(&self, home: &Home) -> PathBuf {
-        // The record's own path is another home's if this one was moved.
+        // After a move of the home, the recorded path is another home's.
         match self.durable {
             true => home.services.join(&self.server.name),
             false => slot_of(home, &self.server.name),
         }
     }
 
-    /// Returns whether a second server can be prepared for its next reset: one that costs no disk space, and needs no port.
+    /// Returns whether a server can be prepared for the next reset: one without a port, and at no cost of disk space.
     pub fn can_prepare(&self) -> bool {
         let is_cheap = self.server.launch.strategy != Some(Strategy::Copy);
         self.isolated && self.image.is_none() && self.server.address.tcp_port.is_none() && is_cheap
     }
 
-    /// Returns the processes that run of a server that is not ready: its supervisor too, whose session they belong to, until that has ended.
+    /// Returns the processes of a server that is not ready: the session of its supervisor, with the supervisor itself.
     pub(crate) fn processes(&self) -> Vec<sys::ProcessHandle> {
         match self.supervisor_started {
             Some(began) if self.namespace == sys::process_namespace() => sys::members(self.supervisor, began),
@@ -177,8 +174,7 @@ pub(crate) fn write(slot: &Path, record: &Record) -> crate::error::Result<()> {
     private::write_json(&slot.join(RECORD), record)
 }
 
-/// Records a server of this supervisor that is not ready yet, and the server's first process if it has one, where nothing but this tells of the
-/// leftovers of a killed supervisor.
+/// Records an unready server, and its first process if any. Only this tells a sweep of a killed supervisor's leftovers.
 pub(crate) fn write_begun(slot: &Path, engine: &str, server: Option<u32>) -> crate::error::Result<()> {
     let supervisor = std::process::id();
     let begun = Record {
@@ -196,7 +192,7 @@ pub(crate) fn read_begun(slot: &Path) -> crate::error::Result<Option<Record>> {
     private::read_json(&slot.join(BEGUN))
 }
 
-/// Reads the record of a slot. `None` until its server is ready.
+/// Returns `None` until the slot's server is ready.
 pub(crate) fn read(slot: &Path) -> crate::error::Result<Option<Record>> {
     private::read_json(&slot.join(RECORD))
 }

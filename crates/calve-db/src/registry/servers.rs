@@ -1,4 +1,4 @@
-//! The servers that run, as commands look for them.
+//! Running servers, as commands look them up.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ use crate::files::home::Home;
 use crate::files::runtime;
 use crate::sys::ProcessHandle;
 
-/// Lists the running servers by name, without standbys that wait, and without those whose record cannot be read.
+/// Lists the running servers by name, without waiting standbys and unreadable records.
 pub fn list(home: &Home) -> Result<Vec<Record>> {
     Ok(each(home)?.into_iter().filter_map(|(_, record)| record.ok()).map(as_it_is).collect())
 }
 
-/// Lists the names of the running servers whose data goes with them, also of those whose record cannot be read.
+/// Lists the names of the running servers whose data goes with them, including those with unreadable records.
 pub fn throwaway(home: &Home) -> Result<Vec<String>> {
     let kept =
         |name: &str, record: &Result<Record>| record.as_ref().map_or_else(|_| is_service(home, name), |it| it.durable);
@@ -25,7 +25,6 @@ pub fn throwaway(home: &Home) -> Result<Vec<String>> {
     Ok(found.map(|(slot, record)| record.map_or(slot, |record| record.server.name)).collect())
 }
 
-/// Reads the record of each server that is ready and not a standby that waits. Returns it with the name of its slot.
 fn each(home: &Home) -> Result<Vec<(String, Result<Record>)>> {
     let named = slots(home)?.into_iter().filter_map(|slot| {
         let name = slot.file_name()?.to_string_lossy().into_owned();
@@ -40,17 +39,17 @@ fn is_service(home: &Home, name: &str) -> bool {
     home.services.join(name).exists()
 }
 
-/// Takes the process out of the record of a server that has ended: on a full disk its supervisor, which goes on, could not.
+/// Clears the pid of a server that has ended: on a full disk its supervisor, which goes on, could not.
 fn as_it_is(mut record: Record) -> Record {
     let lives = |pid, started| ProcessHandle::open(pid, started).is_some();
-    // Where the supervisor cannot be seen, the server cannot either.
+    // If the supervisor cannot be seen, neither can the server.
     let is_seen = lives(record.supervisor, record.supervisor_started);
     let may_live = |pid: &u32| !record.server.is_down && (lives(*pid, record.pid_started) || !is_seen);
     record.server.pid = record.server.pid.filter(may_live);
     record
 }
 
-/// Finds the running server of that name. Fails with the reason of its end if that is known.
+/// Finds a running server. Fails with the reason of its end if known.
 pub fn find(home: &Home, name: &str) -> Result<Record> {
     name::check(name)?;
     let slot = slot_of(home, name);
@@ -58,7 +57,7 @@ pub fn find(home: &Home, name: &str) -> Result<Record> {
     record.filter(|record| record.server.name == name && !record.waits).ok_or_else(|| ending::missing(home, name))
 }
 
-/// Returns a record in place of one that cannot be read, with no more than its supervisor: the process, and the socket for requests.
+/// Replaces an unreadable record by one with only the supervisor's process and socket.
 pub(crate) fn without_record(home: &Home, name: &str) -> Record {
     let slot = slot_of(home, name);
     let control = SocketsNote::read(&slot).directory(home).map(|directory| runtime::control(&directory));
@@ -74,12 +73,12 @@ pub(crate) fn without_record(home: &Home, name: &str) -> Record {
     }
 }
 
-/// Returns whether the supervisor in that record still has the slot, which a later server of the same name may have taken.
+/// Returns whether the record's supervisor still has the slot: a later server of the same name may have taken it.
 pub(crate) fn is_held_by(slot: &Path, record: &Record) -> bool {
     signature(slot) == Some((record.supervisor, record.supervisor_started.unwrap_or_default())) && is_held(slot)
 }
 
-/// Returns the last lines of the log of a server that runs, or that ended lately, as the server wrote them, and how it ended, if it has.
+/// Returns the last log lines of a running or recently ended server, as it wrote them, and how it ended, if it has.
 pub fn log(home: &Home, name: &str) -> Result<(String, Option<Ending>)> {
     match find(home, name) {
         Err(Error::ServerEnded { .. }) => {

@@ -1,4 +1,4 @@
-//! A directory for each server, with a lock that its supervisor holds for as long as it lives.
+//! A directory for each server, with a lock that its supervisor holds while it lives.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -23,12 +23,11 @@ pub(crate) const RECORD: &str = "server.json";
 pub(crate) const HIDDEN: &str = "ending.json";
 pub(super) const BEGUN: &str = "begun.json";
 pub(crate) const SOCKETS: &str = "sockets";
-/// Directories of templates that are being built. No server has such a name.
+/// Directories of templates under construction. No server has such a name.
 const BUILDING: &str = ".building-";
-/// Directories of data that is only being cloned. No service has such a name.
+/// Directories of data being cloned. No service has such a name.
 pub(crate) const NEW_SERVICE: &str = ".new-";
 
-/// Returns the name of the template that is built in a slot of this name.
 pub(crate) fn built_template(slot: &str) -> Option<&str> {
     Some(slot.strip_prefix(BUILDING)?.rsplit_once('-')?.0)
 }
@@ -47,30 +46,28 @@ pub(crate) fn reserve(home: &Home, name: &str) -> Result<RegistrySlot> {
         Err(Errno::EXIST) => return Err(Error::ServerExists(name.into())),
         made => made.at(Operation::CreateDirectory, &path)?,
     }
-    // A process that only looks whether it is held has it for a moment.
+    // Waits: a process that tests the lock holds it for a moment.
     let lock = take_lock(&path.join(LOCK))?;
     sign(&lock);
     Ok(RegistrySlot { path, lock })
 }
 
-/// Takes a new slot to build a template in.
 pub(crate) fn reserve_build(home: &Home, template: &str) -> Result<RegistrySlot> {
     reserve(home, &format!("{BUILDING}{template}-{}", random::letters(6)?))
 }
 
-/// Keeps others from making and sweeping slots for as long as it is held, which must be short.
+/// Keeps others from making and sweeping slots while it is held, which must be short.
 pub(crate) fn lock_all(home: &Home) -> Result<File> {
     take_lock(&home.servers.join(".lock"))
 }
 
-/// Opens a lock, and waits until it is free.
 pub(crate) fn take_lock(path: &Path) -> Result<File> {
     let file = private::open(path)?;
     sys::retry(|| rustix::fs::flock(&file, FlockOperation::LockExclusive)).at(Operation::Lock, path)?;
     Ok(file)
 }
 
-/// Waits for a lock until it is free or `cancel` ends the wait. Calls `waiting` each time that it is held, an error of which ends the wait too.
+/// Waits for a lock, and calls `waiting` while it is held. `cancel`, or an error of `waiting`, ends the wait.
 pub(crate) fn wait_unless(
     lock: impl AsFd,
     path: &Path,
@@ -92,14 +89,14 @@ pub(crate) fn open_lock(slot: &Path) -> Result<File> {
     private::open(&slot.join(LOCK))
 }
 
-/// Returns whether a lock is still the one at its path, whose directory may have been renamed away or removed meanwhile.
+/// Returns whether a lock is still the one at its path: its directory may have been renamed or removed.
 pub(crate) fn is_lock_at(lock: &File, path: &Path) -> bool {
     let identity = |found: std::io::Result<std::fs::Metadata>| found.ok().map(|found| (found.dev(), found.ino()));
     let own = identity(lock.metadata());
     own.is_some() && own == identity(fs::metadata(path))
 }
 
-/// Says whose lock it is, which holds it open.
+/// Signs a held lock with this process.
 pub(crate) fn sign(lock: impl AsFd) {
     let pid = std::process::id();
     let text = format!("{pid} {}\n", sys::start_time(pid).unwrap_or_default());
@@ -108,28 +105,26 @@ pub(crate) fn sign(lock: impl AsFd) {
 
 pub(super) fn signature(slot: &Path) -> Option<(u32, u64)> {
     let text = fs::read_to_string(slot.join(LOCK)).ok()?;
-    // The end of a longer one may follow: a lock is written to, and not replaced.
+    // The rest of a longer signature may follow: a lock is overwritten, not replaced.
     let mut words = text.split_ascii_whitespace();
     Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
 }
 
-/// Returns whether it was signed by a process that is no more. The kernel takes a while to let go of what it had open.
+/// Returns whether the signer is dead. The kernel takes a while to release the locks of a killed process.
 pub(crate) fn is_signed_by_the_dead(slot: &Path) -> bool {
     signature(slot).is_some_and(|(pid, started)| sys::ProcessHandle::open(pid, Some(started)).is_none())
 }
 
-/// Returns whether the lock of a directory is held. A directory without one is free.
+/// Returns whether a directory's lock is held. A directory without one is free.
 pub(crate) fn is_held(slot: &Path) -> bool {
     is_locked(&slot.join(LOCK))
 }
 
-/// The same, for the path of the lock itself.
 pub(crate) fn is_locked(path: &Path) -> bool {
     let Ok(lock) = fs::File::open(path) else { return false };
     matches!(rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared), Err(Errno::WOULDBLOCK))
 }
 
-/// Lists the slots that exist, with and without a supervisor.
 pub(crate) fn slots(home: &Home) -> Result<Vec<PathBuf>> {
     let mut slots = directories(&home.servers)?;
     slots.retain(|slot| {
@@ -140,7 +135,7 @@ pub(crate) fn slots(home: &Home) -> Result<Vec<PathBuf>> {
     Ok(slots)
 }
 
-/// Lists the directories in one that need not be there, in order.
+/// Lists the directories in `directory`, which may be missing, in order.
 pub(crate) fn directories(directory: &Path) -> Result<Vec<PathBuf>> {
     let listed = unless_missing(fs::read_dir(directory)).at(Operation::List, directory)?;
     let entries = listed.into_iter().flatten().collect::<std::io::Result<Vec<_>>>().at(Operation::List, directory)?;
@@ -149,7 +144,7 @@ pub(crate) fn directories(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Returns the slot of the server of that name: its own, or, if it was a standby, the one that a link of its name leads to.
+/// Returns a server's slot. The name of a standby that was handed over is a link to it.
 pub(crate) fn slot_of(home: &Home, name: &str) -> PathBuf {
     let slot = home.servers.join(name);
     match fs::read_link(&slot) {
@@ -158,7 +153,7 @@ pub(crate) fn slot_of(home: &Home, name: &str) -> PathBuf {
     }
 }
 
-/// The file in a slot that names its directory of sockets, so that it can be found without a record, and on the next line the slot itself.
+/// A slot's note of its directory of sockets, found without a record, and of the slot itself on the next line.
 pub(crate) struct SocketsNote {
     directory: PathBuf,
     slot: PathBuf,
@@ -170,27 +165,27 @@ impl SocketsNote {
         private::replace(&slot.join(SOCKETS), noted.as_bytes())
     }
 
-    /// Reads that of a slot; an empty one if it is missing.
+    /// Returns an empty note if it is missing.
     pub(crate) fn read(slot: &Path) -> Self {
         let noted = fs::read_to_string(slot.join(SOCKETS)).unwrap_or_default();
         let (directory, slot) = noted.split_once('\n').unwrap_or((&noted, ""));
         Self { directory: directory.into(), slot: slot.into() }
     }
 
-    /// Returns the directory, if it is a name in this user's own, whatever the file says.
+    /// Returns the directory only if it is directly in this user's own, whatever the file says.
     pub(crate) fn directory(self, home: &Home) -> Option<PathBuf> {
         (self.directory.parent() == Some(&*home.runtime)).then_some(self.directory)
     }
 
-    /// Returns why a server has ended without a word in a slot with this note. `None`: the slot is in a copied home, and the one that it is a
-    /// copy of is still there: what runs, or has ended, belongs to that.
+    /// Returns why a server ended without a word in a slot with this note. `None`: the slot is in a copied home, and
+    /// the original slot exists: the server belongs to that.
     pub(crate) fn end_reason(&self, home: &Home, slot: &Path) -> Option<EndReason> {
         let identity = |path: &Path| rustix::fs::stat(path).ok().map(|stat| (stat.st_dev, stat.st_ino));
         let is_there = identity(&self.slot) == identity(slot);
         if self.slot.as_os_str().is_empty() || self.slot.starts_with(&home.root) || is_there {
             return Some(EndReason::SupervisorKilled);
         }
-        // The slot of another home in its place has other sockets.
+        // Another home's slot in its place has other sockets.
         (Self::read(&self.slot).directory != self.directory).then_some(EndReason::HomeMoved)
     }
 }

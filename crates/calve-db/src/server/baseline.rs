@@ -1,7 +1,5 @@
-//! Servers started without Calve's cloning, for `calve bench db` to compare with.
-//!
-//! A baseline server has a slot in the registry, locked by this process. If this process is killed, the next command removes the
-//! server's container and files.
+//! Servers without Calve's cloning, for `calve bench db` to compare with. This process locks a baseline server's slot.
+//! After a kill, the next command removes its container and files.
 
 use std::fs::File;
 
@@ -26,20 +24,19 @@ use crate::sys::{self, ProcessEnd};
 pub struct BaselineServers<'a> {
     home: &'a Home,
     template: DatabaseTemplate,
-    /// The name of the server: there is one at a time.
     name: String,
-    /// The lock of the template, which stays as it is.
+    /// Keeps the template's files.
     _lock: File,
 }
 
-/// A baseline server, which is killed when this is dropped.
+/// A baseline server, killed when dropped.
 pub struct BaselineServer {
-    /// `None` before it is started.
+    /// `None` before the start.
     process: Option<ServerProcess>,
     engine: &'static dyn Engine,
     spec: Spec,
     pub address: Address,
-    /// True once its container is known to be gone.
+    /// Its container is known to be gone.
     is_removed: bool,
     _slot: RegistrySlot,
 }
@@ -53,13 +50,11 @@ impl<'a> BaselineServers<'a> {
         Ok(Self { home, template, name, _lock: lock })
     }
 
-    /// Returns the name of the runtime, if the servers are in containers.
     pub fn runtime(&self) -> Option<&'static str> {
         self.template.image.as_ref().map(|image| if image.is_docker() { "docker" } else { "podman" })
     }
 
-    /// Prepares a server on a clone made beforehand by the best strategy other than an overlay. This is not timed. Returns what starts it, and
-    /// does not wait until it answers.
+    /// Prepares, untimed, a clone by the best strategy but an overlay. Returns the start, which waits for no answer.
     pub fn prepare<'c>(&self, cancel: &'c CancelToken) -> Result<impl FnOnce() -> Result<BaselineServer> + use<'c>> {
         let engine = engine::named(&self.template.program.engine)?;
         let slot = registry::reserve(self.home, &self.name)?;
@@ -92,7 +87,7 @@ impl BaselineServer {
     /// Fails if it has ended, or its runtime could not start it.
     pub fn check(&mut self) -> Result<()> {
         let Some(ended) = self.process.as_mut().and_then(ServerProcess::ended) else { return Ok(()) };
-        // The exit codes by which runtimes say that.
+        // The exit codes of runtimes that could not start a container.
         if let (Some(container), ProcessEnd::Exit(code @ 125..=127)) = (&self.spec.container, ended) {
             let (runtime, said) = (container.image.runtime.clone(), log::tail(&self.spec.slot));
             return Err(Error::Runtime { runtime, code: Some(code), said });
@@ -100,7 +95,7 @@ impl BaselineServer {
         Err(log::added_to(Error::server_failed(format!("ended ({ended})")), &self.spec.slot))
     }
 
-    /// Kills it. Its files are removed when it is dropped.
+    /// Kills the server. Its files go when this is dropped.
     pub fn stop(&mut self) -> Result<()> {
         self.kill();
         self.process.as_mut().map_or(Ok(()), ServerProcess::check_removed)?;

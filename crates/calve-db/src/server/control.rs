@@ -1,4 +1,4 @@
-//! Requests to the supervisors of servers that run.
+//! Requests to supervisors of running servers.
 
 use std::io::{BufReader, ErrorKind};
 use std::net::Shutdown;
@@ -16,8 +16,8 @@ use crate::server::messages::{Answer, Request, receive, send};
 use crate::server::starter::wait_for_word;
 use crate::sys::ProcessHandle;
 
-/// Ends a server. Its files are out of sight on return, and deleted a little later. One of a service whose data it cannot write goes on.
-/// Returns the server as it was, or `None` if its record could not be read.
+/// Ends a server, and moves its files out of sight, to be deleted later. A service's server that cannot write its data
+/// goes on. Returns the server as it was, or `None` if its record could not be read.
 pub fn stop(home: &Home, name: &str, cancel: &CancelToken) -> Result<Option<Record>> {
     stop_by(home, name, Request::Stop, cancel)
 }
@@ -31,17 +31,17 @@ pub(crate) fn stop_by(home: &Home, name: &str, request: Request, cancel: &Cancel
     let may_lose = !record.durable || request == Request::StopAnyway;
     match change(home, &record, request, cancel) {
         Ok(_) if !slot.exists() => {}
-        // A signal says nothing about what it cannot write.
+        // A signal would not report data that it cannot write.
         Err(Error::SupervisorGone(_)) if !may_lose && supervisor(&record).is_some() => {
             let text = format!("the supervisor of the server `{name}` does not answer, so it was not stopped");
             return Err(Error::failed(text, Remedy::StopAnyway));
         }
-        // In a home that was moved, its supervisor has not found the slot; or its socket was removed and has no listener.
+        // The supervisor missed its slot in a home that was moved, or its socket was removed.
         Ok(_) | Err(Error::SupervisorGone(_)) => {
             end(home, &record, cancel)?;
             registry::forget_ending(home, name);
         }
-        // It ended in this moment.
+        // It just ended.
         Err(Error::StoppedMeanwhile(_) | Error::ServerEnded { .. }) => end(home, &record, cancel)?,
         Err(error) => return Err(error),
     }
@@ -54,7 +54,7 @@ pub(crate) fn stop_by(home: &Home, name: &str, request: Request, cancel: &Cancel
     }
 }
 
-/// Puts a server back to its template, or to a mark. It keeps its name and address; sessions are cut off. Returns it as it is now.
+/// Resets a server to its template, or to a mark. It keeps its name and address, but no sessions.
 pub fn reset(home: &Home, name: &str, to: Option<&str>, cancel: &CancelToken) -> Result<Record> {
     let record = registry::find(home, name)?;
     match change(home, &record, Request::Reset(to.map(str::to_owned)), cancel)? {
@@ -63,8 +63,7 @@ pub fn reset(home: &Home, name: &str, to: Option<&str>, cancel: &CancelToken) ->
     }
 }
 
-/// Keeps the present state of a server under a name, to which [`reset`] goes back. The server is stopped in order and started again:
-/// sessions are cut off, and what they had not committed is not in the mark.
+/// Keeps a server's state for [`reset`]. A clean restart cuts off sessions: their uncommitted work is not in the mark.
 pub fn mark(home: &Home, server: &str, mark: &str, cancel: &CancelToken) -> Result<DatabaseTemplate> {
     crate::registry::name::check(mark)?;
     let record = registry::find(home, server)?;
@@ -80,8 +79,7 @@ pub fn unmark(home: &Home, server: &str, mark: &str, cancel: &CancelToken) -> Re
     change(home, &record, Request::Unmark(mark.to_owned()), cancel).map(drop)
 }
 
-/// Asks a supervisor to change or end its server. Fails with the reason if that has ended by itself. When cancelled, no mark is made; of other
-/// requests the supervisor finishes what it has begun.
+/// Fails with the reason if the server ended by itself. Cancelled, no mark is made, but other requests are finished.
 fn change(home: &Home, record: &Record, request: Request, cancel: &CancelToken) -> Result<Answer> {
     let is_given_up = matches!(request, Request::Mark(_));
     let answer = ask(record, request, cancel).map_err(|error| match error {
@@ -92,8 +90,7 @@ fn change(home: &Home, record: &Record, request: Request, cancel: &CancelToken) 
     answer?.into_result()
 }
 
-/// Asks a supervisor, and waits for its answer. When cancelled, stops waiting: the answer is here, or the supervisor notices the closed
-/// connection when it gives it.
+/// Asks a supervisor, and waits. When cancelled, closes the connection, and returns an answer that came before that.
 pub(crate) fn ask(record: &Record, request: Request, cancel: &CancelToken) -> Result<Answer> {
     let gone = || Error::SupervisorGone(record.server.name.clone());
     let mut stream = UnixStream::connect(&record.control).map_err(|_| gone())?;
@@ -105,7 +102,7 @@ pub(crate) fn ask(record: &Record, request: Request, cancel: &CancelToken) -> Re
     }
     match receive(&mut talk) {
         Ok(answer) => answer.ok_or_else(gone),
-        // It has carried the request out, or has refused it.
+        // The request was carried out, or refused.
         Err(error) if error.kind() == ErrorKind::InvalidData => {
             let name = &record.server.name;
             let text =
@@ -120,7 +117,7 @@ fn supervisor(record: &Record) -> Option<ProcessHandle> {
     ProcessHandle::open(record.supervisor, record.supervisor_started)
 }
 
-/// Asks by signal, and waits for a while. When cancelled, stops waiting; the supervisor ends all the same.
+/// Ends a server by a signal to its supervisor, and waits for a while. Cancelling ends only the wait.
 fn end(home: &Home, record: &Record, cancel: &CancelToken) -> Result<()> {
     if let Some(supervisor) = supervisor(record) {
         supervisor.signal(Signal::TERM);

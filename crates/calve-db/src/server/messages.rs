@@ -1,5 +1,5 @@
-//! Messages between the command that starts a server and the process that looks after it. Each
-//! message is one line of JSON. The starter is of the supervisor's version; the sender of a request may be of a later one.
+//! Messages between commands and a server's supervisor: one line of JSON each. The starter has the supervisor's
+//! version. The sender of a request may have a later one.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, Read as _, Write};
@@ -26,47 +26,44 @@ pub(crate) enum Order<'a> {
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Spec {
-    /// Its record, as far as that is known before the start. `strategy` is the one wanted, if not the best; `isolated` says whether
-    /// namespaces are to be tried.
+    /// The record as known before the start. `strategy`: the one wanted, if not the best. `isolated`: try namespaces.
     pub(crate) record: Record,
-    /// As it is recorded beside the data, or was found for a build.
     pub(crate) program: ServerProgram,
     pub(crate) container: Option<Container>,
-    /// Its slot in the registry: here its files go.
+    /// Its slot in the registry. It holds the files, unless `durable` does.
     pub(crate) slot: PathBuf,
-    /// Where a report is left if no caller waits for it.
+    /// Where to leave a report if no caller waits for it.
     pub(crate) logs: PathBuf,
     pub(crate) origin: Origin,
     pub(crate) purpose: Purpose,
-    /// The port wanted; 0 is any.
+    /// The port wanted. 0: any.
     pub(crate) tcp: Option<u16>,
     pub(crate) ttl: Option<Duration>,
     pub(crate) owner: Ownership,
-    /// Whether the data directory must not depend on a mount.
+    /// The data directory must not depend on a mount.
     pub(crate) whole: bool,
-    /// The pool of its template, which need not exist.
+    /// The file of its template's pool, which need not exist.
     pub(crate) pool: Option<PathBuf>,
-    /// Where its data is that outlives it.
+    /// The directory of data that outlives it.
     pub(crate) durable: Option<PathBuf>,
 }
 
 impl Spec {
-    /// Returns whether the kernel takes away by itself what a killed supervisor leaves.
+    /// Returns whether the kernel itself removes the leftovers of a killed supervisor.
     pub(crate) fn is_left_to_the_kernel(&self) -> bool {
         self.record.isolated && self.container.is_none()
     }
 
-    /// Returns the directory of the server's data, its temporary files and its log.
     pub(crate) fn files(&self) -> &Path {
         self.durable.as_ref().unwrap_or(&self.slot)
     }
 
-    /// Returns the paths that the server must see as they are.
+    /// Returns the paths that the server must see unchanged.
     pub(crate) fn needed(&self) -> Vec<&Path> {
         let mut paths = vec![self.slot.as_path(), &self.record.directory, &self.program.path];
         paths.extend(self.durable.as_deref());
         if self.container.is_some() {
-            // The locks of podman are there, for all who run it.
+            // Podman's locks are there, for all its processes.
             paths.push(Path::new("/dev/shm"));
         }
         match &self.origin {
@@ -82,36 +79,34 @@ pub(crate) enum Origin {
     /// The engine makes a new one.
     #[default]
     Init,
-    /// A template: the directory that holds its `data` and its lock.
+    /// The directory of a template, with its `data` and its lock.
     Template(PathBuf),
     Directory(PathBuf),
-    /// It is there: that of a server which was stopped in order.
+    /// It exists, left by a server that was shut down cleanly.
     Present,
 }
 
 impl Origin {
-    /// Returns the identity of the template that the data comes from; empty without a template.
     pub(crate) fn template_identity(&self) -> String {
         let Self::Template(slot) = self else { return String::new() };
         template::read(slot).ok().flatten().map(|template| template.identity()).unwrap_or_default()
     }
 }
 
-/// Whose end is a server's end.
+/// The event that ends a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Ownership {
-    /// It is there until it is stopped, or too old.
+    /// It runs until it is stopped, or too old.
     #[default]
     Nobody,
-    /// The end of the returned [`crate::OwnedServer`], which has the other end of the supervisor's socket.
+    /// The end of the returned [`crate::OwnedServer`], which holds the other end of the supervisor's socket.
     #[serde(rename = "Starter")]
     Caller,
-    /// The end of the first of these processes that ends.
+    /// The first end of one of these processes.
     Processes(Vec<u32>),
 }
 
 impl Ownership {
-    /// Fails if one of the processes is not there.
     pub(crate) fn processes(&self) -> Result<Vec<ProcessHandle>> {
         let Self::Processes(pids) = self else { return Ok(Vec::new()) };
         let none =
@@ -127,32 +122,30 @@ impl Ownership {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// End the server and remove its files. One whose data stays ends if it can write all of it.
+    /// End the server and remove its files. A service's server ends only if it can write all its data.
     Stop,
-    /// The same, whatever it can write.
+    /// The same, even if data is lost.
     StopAnyway,
     Reset(Option<String>),
-    /// Keep the present state under this name.
     Mark(String),
     Unmark(String),
     /// End, if it still waits.
     Dismiss,
-    /// Say what tells whether something was written to data that is kept.
+    /// Report the position of kept data, which every write changes.
     Written,
-    /// Clone data that is kept into the directory of this name beside its own.
+    /// Clone kept data into the directory of this name beside its own.
     Copy(String),
-    /// Hand over a server that waits.
     Claim(Claim),
-    /// It has no owner from now on.
+    /// Release the server from its owner.
     Keep,
-    /// Stop the server in order, and leave its files.
+    /// Shut the server down cleanly, and leave its files.
     Finish,
-    /// The starter runs this command, which must end with it. There is no answer.
+    /// The starter runs this command, which must end with the starter. There is no answer.
     Command(u32),
 }
 
 impl Request {
-    /// Returns whether it is for a server whose data goes with it, and makes no sense once that was stopped.
+    /// Returns whether the request is for throwaway data, and makes no sense once the server is stopped.
     pub(crate) fn changes_data(&self) -> bool {
         matches!(self, Self::Reset(_) | Self::Mark(_) | Self::Unmark(_))
     }
@@ -160,28 +153,25 @@ impl Request {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Claim {
-    /// `None`: the name that it has.
+    /// `None`: it keeps its name.
     pub(crate) name: Option<String>,
     pub(crate) ttl: Option<Duration>,
     pub(crate) owner: Ownership,
 }
 
-/// The answer, to a request or to the specification.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Answer {
-    /// It is done, and this is the server.
+    /// Done, and this is the server now.
     Ready(Box<Record>),
     Done,
     /// Another caller has the standby already.
     Taken,
-    /// A number that changes with everything that is written, if that can be told.
     Written(Option<String>),
-    /// The data was cloned, by this strategy.
     Copied(Option<Strategy>),
     Marked(Box<DatabaseTemplate>),
     Stopped {},
     Failed(Error),
-    /// A new supervisor must do without namespaces.
+    /// Try again with a supervisor without namespaces.
     NoNamespaces,
 }
 
@@ -193,7 +183,6 @@ impl Answer {
         Self::Failed(if is_plain { error } else { plain() })
     }
 
-    /// Returns an answer that is a failure as an error.
     pub(crate) fn into_result(self) -> Result<Self> {
         match self {
             Self::Failed(error) => Err(error),
@@ -210,13 +199,13 @@ pub(crate) fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<
     to.write_all(&line)
 }
 
-/// Reads one message; `None` at the end.
+/// Reads one message. `None`: the end.
 pub(crate) fn receive<M: for<'a> Deserialize<'a>>(from: &mut impl BufRead) -> io::Result<Option<M>> {
     let mut line = Vec::new();
     if from.by_ref().take(LONGEST_MESSAGE).read_until(b'\n', &mut line)? == 0 {
         return Ok(None);
     }
-    // A message that was cut off is no JSON.
+    // A truncated message is no JSON.
     Ok(Some(serde_json::from_slice(&line)?))
 }
 

@@ -1,4 +1,4 @@
-//! Servers as their starters see them: from the wish for one to the conversation with its supervisor; and what a killed one left.
+//! Servers as their starters see them: launching them, talking to their supervisors, and sweeping up killed ones.
 
 pub(crate) mod baseline;
 pub(crate) mod control;

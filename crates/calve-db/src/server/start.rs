@@ -1,4 +1,4 @@
-//! Starting a server of a template: a standby is taken, or a new one is started.
+//! Starts a template's server, or takes a standby.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,28 +15,27 @@ use crate::server::starter::{OwnedServer, Starter, run, spec_of};
 
 #[derive(Debug, Clone, Default)]
 pub struct StartOptions {
-    /// Its name; by default one is made up.
+    /// `None`: a generated name.
     pub name: Option<String>,
-    /// A port on 127.0.0.1 too: this one, or any that is free (0).
+    /// A port on 127.0.0.1 as well. 0: any free one.
     pub tcp: Option<u16>,
-    /// How long it may stay; `None` is for good.
+    /// `None`: no limit.
     pub ttl: Option<Duration>,
     pub owner: Ownership,
-    /// Use this strategy or none.
+    /// Fails rather than use another strategy.
     pub strategy: Option<Strategy>,
-    /// Ends the start early. Nothing is left of it then.
+    /// Aborts the start, which then leaves nothing behind.
     pub cancel: CancelToken,
 }
 
 impl StartOptions {
-    /// Returns whether a standby fits. It has no port, and the strategy that is best.
+    /// Returns whether a standby fits: it has no port, and the best strategy.
     pub fn may_be_standby(&self) -> bool {
         self.strategy.is_none() && self.tcp.is_none()
     }
 }
 
-/// Starts a server on a clone of the template. `supervisor` is the command that calls [`crate::supervise`] with its standard input
-/// and output.
+/// Starts a server on a clone of the template. `supervisor` runs [`crate::supervise`] on its standard input and output.
 pub fn start(home: &Home, template: &str, options: &StartOptions, supervisor: &[PathBuf]) -> Result<OwnedServer> {
     let template = template::load(home, template)?;
     options.name.as_deref().map_or(Ok(()), name::check)?;

@@ -1,4 +1,4 @@
-//! A server as its starter sees it: the connection to its supervisor, which this starts.
+//! A server as its starter sees it, by the connection to the supervisor that is started here.
 
 use std::borrow::Cow;
 use std::io::{self, BufReader};
@@ -23,27 +23,26 @@ use crate::server::messages::{Answer, Order, Origin, Ownership, Request, Spec, r
 use crate::server::sweep;
 use crate::sys;
 
-/// Returns the memory of a process and of its descendants, what they share with each other counted once; `None` if that cannot be told.
+/// Returns the memory of a process and its descendants. Memory that they share counts once. `None`: unknown.
 pub fn memory_bytes(process: u32) -> Option<u64> {
     let own = sys::memory_bytes(process)?;
-    // Others may end meanwhile.
+    // Descendants may end meanwhile.
     Some(own + sys::tree(process).into_iter().skip(1).filter_map(sys::memory_bytes).sum::<u64>())
 }
 
-/// Returns the first process of the server at the other end of a socket, also of one in a container; `None` if that cannot be told.
+/// Returns the first process of the server at the other end of a socket, even in a container. `None`: unknown.
 pub fn first_process(socket: &UnixStream) -> Option<u32> {
     sys::listener(socket)
 }
 
-/// A server that was started, and the connection to its supervisor.
-///
-/// With [`crate::Ownership::Caller`] the server ends when this is dropped, or when the process that has it ends in any way.
+/// A started server, with the connection to its supervisor. With [`crate::Ownership::Caller`] the server ends when this
+/// is dropped, or when its process ends in any way.
 #[derive(Debug)]
 pub struct OwnedServer {
     pub record: Record,
     pub(crate) home: Home,
     pub(crate) talk: BufReader<UnixStream>,
-    /// `None` when it was a standby: its supervisor is no child of this process.
+    /// `None` for a standby, whose supervisor is no child of this process.
     pub(crate) supervisor: Option<Child>,
 }
 
@@ -59,14 +58,13 @@ impl OwnedServer {
         self.ask(Request::Stop).map(drop)
     }
 
-    /// Makes the supervisor end a command and its children, should this process end before them.
+    /// Makes the supervisor end a command and its children if this process ends before them.
     pub fn tie(&self, command: &mut Command) -> Result<()> {
         let talk = self.talk.get_ref().try_clone().at(Operation::Talk, "a socket")?;
         sys::announce(command, talk, [r#"{"Command":"#, "}\n"]);
         Ok(())
     }
 
-    /// Stops the server in order and leaves its files.
     pub(crate) fn finish(mut self, cancel: &CancelToken) -> Result<()> {
         let answer = converse(&mut self.talk, &Request::Finish, cancel)?;
         answer.ok_or_else(|| Error::SupervisorGone(self.record.server.name.clone()))?.into_result()?;
@@ -80,7 +78,6 @@ impl OwnedServer {
     }
 }
 
-/// Returns the specification of a server of a template, with nothing special about it.
 pub(crate) fn spec_of(home: &Home, name: &str, slot: &RegistrySlot, template: DatabaseTemplate) -> Result<Spec> {
     let mut spec = new_spec(home, name, &slot.path, template.program)?;
     spec.container = template.image.as_ref().map(|image| Container::new(image, home, name)).transpose()?;
@@ -91,7 +88,6 @@ pub(crate) fn spec_of(home: &Home, name: &str, slot: &RegistrySlot, template: Da
     Ok(spec)
 }
 
-/// Returns the common part of all servers.
 pub(crate) fn new_spec(home: &Home, name: &str, slot: &Path, program: ServerProgram) -> Result<Spec> {
     let directory = home.runtime.join(random::letters(8)?);
     let server = Server { name: name.to_owned(), engine: program.engine.clone(), ..Server::default() };
@@ -106,7 +102,6 @@ pub(crate) fn new_spec(home: &Home, name: &str, slot: &Path, program: ServerProg
     })
 }
 
-/// The process that wants a server.
 pub(crate) struct Starter<'a> {
     /// The command that calls [`crate::supervise`].
     pub(crate) supervisor: &'a [PathBuf],
@@ -114,25 +109,24 @@ pub(crate) struct Starter<'a> {
 }
 
 impl Starter<'_> {
-    /// Starts the command. Returns it, and a socket to it.
     fn spawn(&self, input: Stdio) -> Result<(Child, BufReader<UnixStream>)> {
         let [program, arguments @ ..] = self.supervisor else {
             return Err(Error::io(Operation::Start, "", rustix::io::Errno::INVAL));
         };
         let (here, there) = UnixStream::pair().at(Operation::Start, program)?;
-        // The child's end is closed here on return, or its end would not be noticed.
+        // Dropped on return, with its copy of the child's socket: that would hide the child's death.
         let mut command = Command::new(program);
         command.args(arguments).current_dir("/").stdin(input);
         command.stdout(Stdio::from(OwnedFd::from(there))).stderr(Stdio::null());
         Ok((command.spawn().at(Operation::Start, program)?, BufReader::new(here)))
     }
 
-    /// Writes the file system of `path` to the disk. No signal ends that, nor a process with a thread that does it, so a process of its own
-    /// does, which is left behind when the wait is cancelled.
+    /// Syncs the file system of `path`. No signal ends that call, nor a process with a thread in it, so a child makes
+    /// it, and is left behind if the wait is cancelled.
     pub(crate) fn sync(&self, path: &Path) -> Result<()> {
         let (mut child, mut talk) = self.spawn(Stdio::null())?;
         let answer = converse(&mut talk, &Order::Sync(path.into()), self.cancel)?;
-        // It may still wait for an order that could not be sent.
+        // The child may still wait for an order that could not be sent.
         drop(talk);
         let _ = child.wait();
         match answer {
@@ -144,7 +138,7 @@ impl Starter<'_> {
     }
 }
 
-/// How often a token is looked at, unless a signal that cancels interrupts the wait.
+/// The interval of looks at a token, unless a cancelling signal interrupts the wait.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Runs a supervisor, and waits until its server is ready.
@@ -175,7 +169,7 @@ pub(crate) fn run(home: &Home, spec: &mut Spec, slot: RegistrySlot, starter: &St
     })
 }
 
-/// Starts a supervisor and its server once. `None`: it has to be tried again, without namespaces.
+/// Starts a supervisor and its server. `None`: try again without namespaces.
 fn attempt(home: &Home, spec: &Spec, slot: &RegistrySlot, starter: &Starter<'_>) -> Result<Option<OwnedServer>> {
     let lock = slot.lock.try_clone().at(Operation::Lock, &slot.path)?;
     let (mut child, mut talk) = starter.spawn(Stdio::from(lock))?;
@@ -185,7 +179,7 @@ fn attempt(home: &Home, spec: &Spec, slot: &RegistrySlot, starter: &Starter<'_>)
     if let Ok(Answer::Ready(ready)) = answered {
         return Ok(Some(OwnedServer { record: *ready, home: home.clone(), talk, supervisor: Some(child) }));
     }
-    // A closed connection tells it that the server is not wanted, unless it has just said that this is ready. When it has ended, it has cleaned up.
+    // A closed connection ends a supervisor, unless it just reported readiness. After its exit, all is cleaned up.
     drop(talk);
     if matches!(answered, Err(Error::Interrupted)) {
         let _ = kill_process(Pid::from_child(&child), Signal::TERM);
@@ -194,7 +188,6 @@ fn attempt(home: &Home, spec: &Spec, slot: &RegistrySlot, starter: &Starter<'_>)
     answered.map(|_| None)
 }
 
-/// Waits until the other side says something, or hangs up.
 pub(crate) fn wait_for_word(talk: &BufReader<UnixStream>, cancel: &CancelToken) -> Result<()> {
     while talk.buffer().is_empty() && !sys::wait_for_any([talk.get_ref().as_fd()], LOOK_EVERY)[0] {
         unless_cancelled(cancel)?;
@@ -202,7 +195,7 @@ pub(crate) fn wait_for_word(talk: &BufReader<UnixStream>, cancel: &CancelToken) 
     Ok(())
 }
 
-/// Sends a message to a supervisor, and waits for its answer. `None`: it has hung up.
+/// Sends a message to a supervisor, and waits for its answer. `None`: it hung up.
 pub(crate) fn converse(
     talk: &mut BufReader<UnixStream>,
     message: &impl Serialize,

@@ -1,4 +1,4 @@
-//! Taking away the resources of servers, and leftovers of killed supervisors.
+//! Removes servers' resources, and leftovers of killed supervisors.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -19,23 +19,22 @@ use crate::registry::template;
 use crate::registry::{self, Ending, Record, SOCKETS, SocketsNote, lock_all};
 use crate::sys;
 
-/// A killed process ends at once, unless it has much to give back.
+/// A killed process ends at once, unless it has much to release.
 const ENDING: Duration = Duration::from_secs(10);
 
-/// The slots that were found and taken away.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerSweepReport {
     /// Servers whose supervisor was killed.
     pub servers: Vec<String>,
     /// Templates whose build was killed.
     pub builds: Vec<String>,
-    /// The containers of servers that could not be removed, and why not. The next sweep tries again.
+    /// Containers that could not be removed, and why. The next sweep tries again.
     pub kept: Vec<(String, String)>,
-    /// Directories in which trash waits for [`calve_core::reap`].
+    /// Directories with trash for [`calve_core::reap`].
     pub trash: Vec<PathBuf>,
 }
 
-/// Takes away what killed supervisors left: files, sockets, and where the kernel did not, processes and memory.
+/// Removes leftovers of killed supervisors: files, sockets, and processes and memory that the kernel left.
 pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
     let mut swept = ServerSweepReport::default();
     if !home.root.is_dir() {
@@ -45,14 +44,14 @@ pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
     let guard = lock_all(home)?;
     let mut in_containers = Vec::new();
     for slot in registry::slots(home)? {
-        // A slot that its supervisor takes away at the same time does not concern this process.
+        // Skips a slot that its supervisor is removing.
         let Some(lock) = found(registry::open_lock(&slot))? else { continue };
         if !try_lock(&lock, &slot) || !registry::is_lock_at(&lock, &slot.join(registry::LOCK)) {
             continue;
         }
         match container::is_noted(&slot) {
             true => {
-                // So that other sweeps do not take it for a dead process's.
+                // Otherwise other sweeps would take it for a dead process's.
                 registry::sign(&lock);
                 in_containers.push((slot, lock));
             }
@@ -60,13 +59,13 @@ pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
         }
     }
     remove_dead_links(home);
-    // What killed clones left. A clone in progress holds its lock, or begins when this is done.
+    // Leftovers of killed clones. A clone in progress holds its lock, or begins after this.
     for slot in beginning_with(registry::NEW_SERVICE, &home.services)?.filter(|slot| !registry::is_held(slot)) {
         trash::remove(&slot, RemovalWait::No)?;
     }
     move_old_templates_to_trash(&home.templates)?;
     registry::sweep_endings(home);
-    // Others need not wait for what a runtime says.
+    // Others need not wait for a container runtime.
     drop(guard);
     in_containers.iter().for_each(|(slot, _lock)| swept.take_away(home, slot));
     let all = [&home.servers, &home.services, &home.templates, &home.runtime].into_iter();
@@ -97,7 +96,7 @@ fn beginning_with(prefix: &str, directory: &Path) -> Result<impl Iterator<Item =
     Ok(registry::directories(directory)?.into_iter().filter(begins))
 }
 
-/// Removes the names of standbys that were handed over, and have ended since.
+/// Removes the links of standbys that were handed over and have ended since.
 fn remove_dead_links(home: &Home) {
     for entry in fs::read_dir(&home.servers).into_iter().flatten().flatten() {
         let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
@@ -107,8 +106,7 @@ fn remove_dead_links(home: &Home) {
     }
 }
 
-/// Takes away a slot without a supervisor, and the rest of its server. Fails when its container cannot be removed: the slot,
-/// which stays, tells which one that is.
+/// Removes a slot without a supervisor, and its server's remains. Fails, and keeps the slot, if its container stays.
 pub(crate) fn take_away(home: &Home, slot: &Path, wait: RemovalWait) -> Result<()> {
     let note = SocketsNote::read(slot);
     if note.end_reason(home, slot).is_none() {
@@ -122,10 +120,9 @@ pub(crate) fn take_away(home: &Home, slot: &Path, wait: RemovalWait) -> Result<(
     trash::remove(slot, wait)
 }
 
-/// Moves templates that were replaced or removed, and that no server uses, to the trash.
 fn move_old_templates_to_trash(templates: &Path) -> Result<()> {
     for old in beginning_with(template::OLD, templates)? {
-        // One that is damaged may have none.
+        // A damaged one may have no lock.
         let lock = registry::open_lock(&old).ok();
         if lock.is_none_or(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()) {
             let _ = trash::remove(&old, RemovalWait::No);
@@ -140,7 +137,7 @@ pub(crate) fn delete_old_templates(templates: &Path) {
     }
 }
 
-/// Turns the error of something that no longer exists into `None`.
+/// Turns the error of a missing file into `None`.
 pub(crate) fn found<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -148,7 +145,7 @@ pub(crate) fn found<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Returns whether a slot has lost its supervisor.
+/// Locks a slot, unless it has a supervisor.
 fn try_lock(lock: &std::fs::File, slot: &Path) -> bool {
     let started = Instant::now();
     while rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -160,12 +157,12 @@ fn try_lock(lock: &std::fs::File, slot: &Path) -> bool {
     true
 }
 
-/// Deletes the trash that was found, and returns when it is gone.
+/// Deletes the trash that a sweep found, and returns when it is gone.
 pub fn delete_trash(swept: &ServerSweepReport, cancel: &CancelToken) -> Result<()> {
     swept.trash.iter().try_for_each(|directory| trash::reap_all(directory, cancel))
 }
 
-/// Takes away the notes of a run that a template has no use for.
+/// Removes the notes of a run, which a template does not need.
 pub(crate) fn forget_run(slot: &Path) -> Result<()> {
     for name in [SOCKETS, container::NOTE, "server.json", "begun.json"] {
         unless_missing(fs::remove_file(slot.join(name))).at(Operation::Remove, slot.join(name))?;
@@ -173,7 +170,7 @@ pub(crate) fn forget_run(slot: &Path) -> Result<()> {
     trash::remove(&slot.join("tmp"), RemovalWait::Yes)
 }
 
-/// Removes all of a slot but its data and its lock. Code that runs in its server may have put links there.
+/// Removes all of a slot but its data and lock. Code that ran in its server may have put links there.
 pub(crate) fn leave_data(slot: &Path) -> Result<()> {
     for entry in fs::read_dir(slot).at(Operation::List, slot)? {
         let entry = entry.at(Operation::List, slot)?;
@@ -188,8 +185,7 @@ pub(crate) fn remove_container(slot: &Path) -> Result<()> {
     container::remove_left(slot, !matches!(registry::read(slot), Ok(None)))
 }
 
-/// Ends what a server of this process's may have left: without a process namespace its children are this process's now, and
-/// without one for memory that stays too.
+/// Ends the remains of this process's server: without namespaces its children are inherited, and its memory stays.
 pub(crate) fn end_children(engine: &dyn Engine, slot: Option<&Path>, server: Option<u32>, isolated: bool) {
     kill_children();
     if let Some(slot) = slot.filter(|_| !isolated) {
@@ -197,7 +193,7 @@ pub(crate) fn end_children(engine: &dyn Engine, slot: Option<&Path>, server: Opt
     }
 }
 
-/// Kills the children of this process, and those that are left to it when they die.
+/// Kills this process's children, and those that it inherits from them.
 fn kill_children() {
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(2) {
@@ -215,17 +211,16 @@ fn kill_children() {
     }
 }
 
-/// Ends the rest of a server whose supervisor was killed: where there are no namespaces, its children may live on, and its
-/// memory too.
+/// Ends the remains of a server whose supervisor was killed. Without namespaces, its children and memory may live on.
 fn end_leftovers(home: &Home, slot: &Path) {
     let record = registry::read(slot).ok().flatten().filter(|record| record.boot == sys::boot());
     record.iter().for_each(|record| kill(&family(record), Instant::now() + Duration::from_secs(2)));
-    // Written only without namespaces: in one of its own, a segment of that number was another one.
+    // Written only without namespaces: in a namespace, a segment of that number was another one.
     if let Some(begun) = registry::read_begun(slot).ok().flatten().filter(|begun| begun.boot == sys::boot())
         && let Ok(engine) = engine::named(&begun.server.engine)
     {
         end_session(&begun);
-        // The slot of a container goes with it.
+        // A container's memory goes with it.
         if !container::is_noted(slot) {
             let durable = record.as_ref().filter(|record| record.durable).map(|record| record.files(home));
             memory::remove(
@@ -237,12 +232,12 @@ fn end_leftovers(home: &Home, slot: &Path) {
     }
 }
 
-/// Ends what a supervisor has started before its server was ready: it is not yet in a record, and the kernel ends no more than the
-/// first process, and that one a moment later than it gives back the lock. Until they have ended they may make memory.
+/// Ends the session of a supervisor that was killed before its server was ready. No record has these processes, and the
+/// kernel ends only the first one, a moment after it frees the lock. Until their end they may make memory.
 fn end_session(begun: &Record) {
     let until = Instant::now() + ENDING;
     let mut rounds_without = 0;
-    // One may start another one that an earlier part of a round would have found.
+    // A process may start another one behind a round that is under way.
     while rounds_without < 2 && Instant::now() < until {
         let processes = begun.processes();
         rounds_without = if processes.is_empty() { rounds_without + 1 } else { 0 };
@@ -250,7 +245,6 @@ fn end_session(begun: &Record) {
     }
 }
 
-/// Kills processes, and waits until they have ended.
 fn kill(processes: &[sys::ProcessHandle], until: Instant) {
     processes.iter().for_each(|process| process.signal(Signal::KILL));
     while processes.iter().any(sys::ProcessHandle::lives) && Instant::now() < until {

@@ -1,4 +1,4 @@
-//! A new service: data cloned under a hidden name, and named when it is complete.
+//! Clones a new service's data under a hidden name, and renames it when it is complete.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -26,11 +26,11 @@ use crate::sys;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServiceOrigin {
     Template(String),
-    /// The service of which the servers have this name. One that runs goes on, and is held while its files are cloned.
+    /// The service of this server name. A running one goes on, held while its files are cloned.
     Service(String),
 }
 
-/// Data of a service that is not there yet. Removed when it is dropped.
+/// The data of a future service, removed when dropped.
 #[derive(Debug)]
 pub struct ServiceData {
     staged: StagedData,
@@ -38,7 +38,7 @@ pub struct ServiceData {
 }
 
 impl ServiceData {
-    /// Clones the data for a new service, which its worktree is going to call `service`.
+    /// Clones the data for a new service, which its worktree will call `service`.
     pub fn clone_from(home: &Home, service: &str, origin: &ServiceOrigin, cancel: &CancelToken) -> Result<Self> {
         name::check(service)?;
         home.prepare()?;
@@ -51,7 +51,7 @@ impl ServiceData {
     }
 }
 
-/// Makes a service of the data for a worktree, and returns what has the name then: if another process was faster, its data.
+/// Makes a worktree's service of the data. If another process was faster, returns that one's service.
 pub fn create(home: &Home, worktree: ServiceWorktree, data: ServiceData) -> Result<Service> {
     let ServiceData { staged, cloned } = data;
     let name = format!("{}-{}", cloned.service, worktree.id);
@@ -80,18 +80,18 @@ pub(super) fn from_template(home: &Home, template: &str, slot: &Path, cancel: &C
     })
 }
 
-/// Clones the data of a service into `slot`, whether its server runs or not.
+/// Clones a service's data into `slot`, whether its server runs or not.
 pub(super) fn from_service(home: &Home, source: &str, slot: &Path, cancel: &CancelToken) -> Result<Service> {
     let (_turn, source) = take_turn(home, source, cancel)?;
     let before = Donor::find(home, &source);
     let to = slot.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let copied = source.server(home)?.map(|record| control::ask(&record, Request::Copy(to), cancel)).transpose();
     let copied = match copied {
-        // It ended in this moment.
+        // It just ended.
         Err(Error::SupervisorGone(_)) => None,
         answer => answer?.map(Answer::into_result).transpose()?,
     };
-    // Until the donor is read.
+    // Held until the donor is read.
     let _held;
     let strategy = match copied {
         Some(Answer::Copied(strategy)) => strategy,
@@ -105,8 +105,8 @@ pub(super) fn from_service(home: &Home, source: &str, slot: &Path, cancel: &Canc
     Ok(Service { strategy, donor, ..source })
 }
 
-/// Clones the data of a server that runs, in its supervisor. All its processes are held meanwhile, so that the clone is what a kill would
-/// have left: every transaction that was confirmed is in it, and the engine recovers it. `to`: a staged directory beside its own.
+/// Clones a running server's data, in its supervisor. All its processes are held meanwhile, so the clone is as after a
+/// kill: it has every confirmed transaction, and the engine recovers it. `to`: a staged directory beside its own.
 pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &CancelToken) -> Result<Option<Strategy>> {
     let (Some(files), true) = (&spec.durable, to.starts_with(registry::NEW_SERVICE) && !to.contains('/')) else {
         return Err(Error::UnknownService(to.to_owned()));
@@ -114,13 +114,13 @@ pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &Can
     let (engine, data, clone) =
         (engine::named(&spec.record.server.engine)?, files.join(DATA), files.with_file_name(to).join(DATA));
     let mut following = std::thread::scope(|scope| {
-        // A server on the clone then has little to recover. Without that, it only takes longer.
+        // Leaves little to recover on the clone. After a failure, that only takes longer.
         scope.spawn(|| engine.write_back(server));
         clone_followed(&data, &clone, cancel)
     });
-    // Cloning a file waits until its writes are on the disk, so most of that comes before.
+    // Cloning a file waits until its writes are on the disk, so most of that happens before the hold.
     match &mut following {
-        // A failure shows again.
+        // A failure shows again in `finish`.
         Some((source, _)) => drop(source.catch_up(&clone, cancel)),
         None => sys::sync_file_system(files).at(Operation::Sync, files)?,
     }
@@ -139,16 +139,15 @@ pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &Can
     Ok(cloned.report.strategy)
 }
 
-/// Returns the template of this name. Fails unless data for a service can be cloned from it.
+/// Fails unless a service's data can be cloned from the template.
 pub fn usable_template(home: &Home, name: &str) -> Result<DatabaseTemplate> {
     let template = template_with_program(home, name)?;
-    // Its files are not exchanged meanwhile.
     let _held = template::lock(&template.slot)?;
     template::check_files(&template.slot)?;
     Ok(template)
 }
 
-/// Returns the template of this name, unless services cannot have its data. Its files may be damaged.
+/// Loads a template that services can use. Does not check its files.
 pub fn template_with_program(home: &Home, name: &str) -> Result<DatabaseTemplate> {
     let template = template::load(home, name)?;
     match template.image() {
@@ -161,7 +160,7 @@ pub fn template_with_program(home: &Home, name: &str) -> Result<DatabaseTemplate
     }
 }
 
-/// A directory under a hidden name, which goes unless it is published.
+/// A hidden directory, removed unless it is published.
 #[derive(Debug)]
 pub(super) struct StagedData {
     pub(super) slot: PathBuf,
@@ -177,22 +176,22 @@ impl StagedData {
         Ok(Self { slot, lock })
     }
 
-    /// Gives the staged data its name, unless something has that name.
+    /// Renames the staged data to `target`, unless that exists.
     fn publish(self, target: &Path) -> Result<()> {
-        // A directory that is not empty is not replaced.
+        // A rename replaces no directory that has contents.
         private::rename(&self.slot, target).or_else(|error| read(target)?.map(drop).ok_or(error))
     }
 }
 
 impl Drop for StagedData {
     fn drop(&mut self) {
-        // Published data is not there any more.
+        // Published data is no longer at this path.
         let _ = trash::remove(&self.slot, RemovalWait::No);
         let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
     }
 }
 
-/// Clones the data of a service to `slot`, and starts a server on it that ends with the caller.
+/// Clones a service's data to `slot`, and starts a server on it that ends with the caller.
 pub(crate) fn start_copy(home: &Home, source: &str, slot: RegistrySlot, starter: &Starter<'_>) -> Result<OwnedServer> {
     let service = match copy(home, source, &slot, starter.cancel) {
         Ok(service) => service,
@@ -208,7 +207,7 @@ pub(crate) fn start_copy(home: &Home, source: &str, slot: RegistrySlot, starter:
 }
 
 fn copy(home: &Home, source: &str, slot: &RegistrySlot, cancel: &CancelToken) -> Result<Service> {
-    // A supervisor that runs clones to a slot beside its own.
+    // A running supervisor clones to a directory beside its own.
     let staged = StagedData::make(home, source)?;
     let service = from_service(home, source, &staged.slot, cancel)?;
     let (from, to) = (staged.slot.join(DATA), slot.path.join(DATA));

@@ -24,20 +24,19 @@ pub(super) const DOCUMENT: &str = "service.json";
 pub(super) const LOCK: &str = "lock";
 pub(super) const TURN: &str = "turn";
 pub(super) const DATA: &str = "data";
-/// There once the clone was written to the disk.
+/// Exists once the clone is on the disk.
 pub(super) const ON_DISK: &str = "on-disk";
-/// There while its worktree is being removed. Homes have files of this name.
+/// Exists while its worktree is being removed. Present homes have files of this name.
 pub(super) const REMOVING: &str = "doomed";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceWorktree {
-    /// Tells it from others.
     #[serde(rename = "keeper_id")]
     pub id: String,
-    /// Git's own directory of it, when its id was last looked at.
+    /// Git's own directory of it, when its id was last checked.
     #[serde(rename = "keeper")]
     pub entry: OsString,
-    /// Its root, which may be gone. Empty in data of an older version of Calve.
+    /// Its root, which may be gone. Empty in data of older versions of Calve.
     #[serde(rename = "keeper_root", default)]
     pub root: OsString,
 }
@@ -54,19 +53,19 @@ pub struct Service {
     pub worktree: ServiceWorktree,
     #[serde(flatten)]
     pub program: ServerProgram,
-    /// The template that it comes from, maybe by way of others.
+    /// The template that it comes from, maybe through other services.
     pub template: String,
-    /// Tells that template from those that had its name before or since. Empty in data of an older version of Calve.
+    /// The template's identity. Empty in data of older versions of Calve.
     #[serde(default)]
     pub(super) template_identity: String,
-    /// The template has the data of a worktree, which no command can make again.
+    /// The template has the data of a worktree, which no command can recreate.
     #[serde(default)]
     pub(super) is_promoted: bool,
     pub made_unix_s: u64,
     pub(crate) strategy: Option<Strategy>,
-    /// The name of its runtime directory, which is always the same one, so that its URL is too.
+    /// The name of its runtime directory, which never changes, so that its URL does not either.
     pub(super) runtime: String,
-    /// The inode number of its slot, which it has not in a copy of the home. 0 in data of an older version of Calve.
+    /// The inode number of its slot: another one in a copy of the home. 0 in data of older versions of Calve.
     #[serde(default)]
     pub(super) inode: u64,
     /// The service that it was cloned from, if that had data which its template lacks.
@@ -80,14 +79,13 @@ impl Service {
         engine::named(&self.program.engine)
     }
 
-    /// Returns the common part of the specifications of servers on its data, in a slot of the registry.
     pub(super) fn spec(&self, home: &Home, name: &str, slot: &Path) -> Result<Spec> {
         let mut spec = Spec { origin: Origin::Present, ..new_spec(home, name, slot, self.program.clone())? };
         spec.record.server.launch.strategy = self.strategy;
         Ok(spec)
     }
 
-    /// Returns how programs reach its server, now or when it is started.
+    /// Returns the address of its server, now or after the next start.
     pub fn address(&self, home: &Home) -> Result<Address> {
         match self.server(home)? {
             Some(record) => Ok(record.server.address),
@@ -106,12 +104,11 @@ impl Service {
         self.slot.join(DATA)
     }
 
-    /// Returns whether this is the template that it comes from, and no other one with its name.
+    /// Returns whether the data comes from this very template, and not from another one of its name.
     pub(super) fn is_of(&self, template: &DatabaseTemplate) -> bool {
         template.identity() == self.template_identity
     }
 
-    /// Returns the last lines that its servers have logged.
     pub fn log(&self) -> String {
         log::last_lines(&self.slot)
     }
@@ -122,21 +119,20 @@ pub(super) struct Donor {
     pub(super) name: String,
     /// When its data was made: a reset makes it anew.
     pub(super) made_unix_s: u64,
-    /// Its position just before it was cloned, if there is one.
+    /// Its position just before the clone, if known.
     pub(super) written: Option<String>,
 }
 
-/// Returns an id for a worktree that gets its first service.
 pub fn new_worktree_id() -> Result<String> {
     random::letters(8)
 }
 
-/// Returns all of them that can be read, by name.
+/// Returns the readable services, by name.
 pub fn services(home: &Home) -> Result<Vec<Service>> {
     Ok(registry::directories(&home.services)?.iter().filter_map(|slot| read(slot).ok().flatten()).collect())
 }
 
-/// Returns those of the worktree with this id. Fails if the record of one cannot be read: a command that went on would hide its data.
+/// Returns a worktree's services. Fails if the record of one is unreadable: a command that went on would hide its data.
 pub fn services_of(home: &Home, worktree_id: &str) -> Result<Vec<Service>> {
     let is_own = |slot: &Path| slot.to_string_lossy().ends_with(&format!("-{worktree_id}"));
     let slots = registry::directories(&home.services)?;
@@ -145,13 +141,12 @@ pub fn services_of(home: &Home, worktree_id: &str) -> Result<Vec<Service>> {
     Ok(found.into_iter().flatten().filter(|service| service.worktree.id == worktree_id).collect())
 }
 
-/// Returns the one whose servers have this name.
 pub fn find(home: &Home, name: &str) -> Result<Service> {
     name::check(name)?;
     read(&home.services.join(name))?.ok_or_else(|| Error::UnknownService(name.into()))
 }
 
-/// Returns whether its template was made anew since its data was cloned from it, maybe by way of others.
+/// Returns whether the template was rebuilt since the data was cloned from it, maybe through other services.
 pub fn has_newer_template(home: &Home, service: &Service) -> bool {
     let template = template::load(home, &service.template);
     !service.template_identity.is_empty() && template.is_ok_and(|template| !service.is_of(&template))
@@ -179,7 +174,7 @@ pub(super) fn read(slot: &Path) -> Result<Option<Service>> {
     let document = slot.join(DOCUMENT);
     let mut service: Service = match private::read_json(&document)? {
         Some(service) => service,
-        // It gets its name when it is complete.
+        // Only complete slots get a name, so this one is damaged.
         None if slot.is_dir() => return Err(Error::RecordDamaged(document)),
         None => return Ok(None),
     };
@@ -195,7 +190,7 @@ pub(super) fn read(slot: &Path) -> Result<Option<Service>> {
     Ok(Some(Service { slot: slot.to_path_buf(), ..service }))
 }
 
-/// Waits until no other process starts, ends, clones or removes it, or `cancel` ends the wait.
+/// Waits until no other process starts, ends, clones or removes the service. `cancel` ends the wait.
 pub(super) fn take_turn(home: &Home, name: &str, cancel: &CancelToken) -> Result<(File, Service)> {
     loop {
         let service = find(home, name)?;
@@ -209,7 +204,7 @@ pub(super) fn take_turn(home: &Home, name: &str, cancel: &CancelToken) -> Result
     }
 }
 
-/// Returns the paths of the records that cannot be read, damaged or of another version: of templates, servers with their marks, services and pools.
+/// Returns the paths of unreadable records: of templates, servers and their marks, services, and pools.
 pub fn unreadable(home: &Home) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut faults = vec![template::faults(&home.templates)?];

@@ -1,7 +1,7 @@
-//! Data that outlives its servers: a directory below `services` for each, with the data, its description, a log and two locks.
+//! Data that outlives its servers: a directory for each service, with the data, its description, a log and two locks.
 //!
-//! `turn` is held while it is started, ended, cloned or removed; `lock` by the supervisor and by every process of the server, so that no second
-//! server is started on data which the last process of another one may still write to.
+//! `turn` is held while the service is started, ended, cloned or removed. The supervisor and every process of the
+//! server hold `lock`, so that no second server starts on data that the last process of another may still write to.
 
 mod create;
 mod data;

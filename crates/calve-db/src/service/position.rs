@@ -1,7 +1,7 @@
-//! Tells data that has changed since it was cloned from data that has not.
+//! Tells data that has changed since it was cloned from unchanged data.
 //!
-//! An engine tells by a position, which moves with everything that is written ([`Engine::written`]). It is noted at the first start, when the
-//! server has recovered and only Calve can reach it: up to there, nothing but the engine itself has written.
+//! An engine reports a position that moves with every write ([`Engine::written`]). It is noted at the first start,
+//! after the recovery and before a client can connect: until then, only the engine has written.
 
 use std::path::Path;
 
@@ -17,14 +17,13 @@ use crate::registry::template::{self, DatabaseTemplate};
 use crate::server::control;
 use crate::server::messages::{Answer, Request, Spec};
 
-/// The position at the first start. There as soon as the first client may have come in; empty if the engine has none.
+/// The position at the first start. Exists before a client can connect. Empty if the engine has none.
 const STARTED: &str = "started";
 
 impl Donor {
-    /// Returns the service that a clone which is about to be made gets more from than its template has: this one, or, where it has nothing of
-    /// its own, the one that it was cloned from.
+    /// Returns the donor of a clone about to be made: this service, or its own donor if it has nothing of its own.
     pub(super) fn find(home: &Home, service: &Service) -> Option<Self> {
-        // Its server may end in this moment.
+        // Its server may be ending.
         let (may_have_more, written) = changes(home, service).unwrap_or((true, None));
         if !may_have_more {
             return service.donor.clone();
@@ -32,12 +31,12 @@ impl Donor {
         Some(Self { name: service.name.clone(), made_unix_s: service.made_unix_s, written })
     }
 
-    /// Returns the donor of a clone that was made between these two answers of [`Donor::find`]. Writes made meanwhile may be in the clone.
+    /// Merges the answers of [`Donor::find`] before and after a clone. Writes made meanwhile may be in the clone.
     pub(super) fn merge(before: Option<Self>, after: Option<Self>) -> Option<Self> {
         if before == after { before } else { after.or(before).map(|donor| Self { written: None, ..donor }) }
     }
 
-    /// Returns whether it has still all that was cloned from it. It does not if that cannot be told.
+    /// Returns whether the donor is known to still have all that was cloned from it.
     fn has_all(&self, home: &Home) -> bool {
         let service = find(home, &self.name).ok().filter(|service| service.made_unix_s == self.made_unix_s);
         let now = service.and_then(|service| position(home, &service).ok().flatten());
@@ -45,29 +44,28 @@ impl Donor {
     }
 }
 
-/// Returns whether its data may have what neither its template nor the service that it was cloned from has.
+/// Returns whether the data may have contents that neither its template nor its donor has.
 pub fn is_written(home: &Home, service: &Service) -> Result<bool> {
     // Another process may have removed it since.
     find(home, &service.name)?;
     let lacks = service.donor.as_ref().is_some_and(|donor| !donor.has_all(home));
-    // Replaced or removed, it has nothing any more that it got from a worktree.
+    // A replaced or removed template no longer has the data of a worktree.
     let is_there = || template::load(home, &service.template).is_ok_and(|template| service.is_of(&template));
     Ok(lacks || (service.is_promoted && !is_there()) || changes(home, service)?.0)
 }
 
-/// Returns whether data may have what it was not cloned with, and its position if it has and that is known.
+/// Returns whether the data may have changed since it was cloned, and if so its position, if known.
 fn changes(home: &Home, service: &Service) -> Result<(bool, Option<String>)> {
     if !was_started(&service.slot) {
         return Ok((false, None));
     }
-    // Without a note that can be read, it counts as changed.
+    // An unreadable note counts as a change.
     let noted: Option<String> = private::read_json(&service.slot.join(STARTED)).ok().flatten().flatten();
     let now = position(home, service)?;
     Ok((now.is_none() || now != noted, now))
 }
 
-/// Returns the position now. `None`: it cannot be told, as after a crash, until a server has recovered the data, or of a server whose
-/// record cannot be read.
+/// Returns the position now. `None`: unknown, as after a crash until a recovery, or with an unreadable server record.
 pub(crate) fn position(home: &Home, service: &Service) -> Result<Option<String>> {
     let server = match service.server(home) {
         Err(Error::RecordDamaged(_)) => return Ok(None),
@@ -75,7 +73,7 @@ pub(crate) fn position(home: &Home, service: &Service) -> Result<Option<String>>
     };
     match server {
         None => Ok(service.engine()?.written(&service.data_directory(), None)),
-        // Only its supervisor knows that it is this server which answers.
+        // Only its supervisor knows that this server, and no other, answers.
         Some(record) => match control::ask(&record, Request::Written, &CancelToken::default())? {
             Answer::Written(written) => Ok(written),
             _ => Ok(None),
@@ -83,18 +81,18 @@ pub(crate) fn position(home: &Home, service: &Service) -> Result<Option<String>>
     }
 }
 
-/// Returns whether a client may have been in the data at this slot.
+/// Returns whether a client may have written to the data of this slot.
 pub(crate) fn was_started(slot: &Path) -> bool {
     slot.join(STARTED).try_exists().unwrap_or(true)
 }
 
-/// Notes the position of data that is going to be shown to clients for the first time.
+/// Notes the position of data before clients first see it.
 pub(crate) fn note_first(spec: &Spec, engine: &dyn Engine, server: &Address) -> Result<()> {
     let Some(slot) = &spec.durable else { return Ok(()) };
     note(slot, engine.written(&spec.files().join(super::data::DATA), Some(server)).as_deref())
 }
 
-/// Notes that its template, which is this one now, has everything up to this position. `None`: it lacks something.
+/// Notes that `template` has everything up to this position. `None`: it lacks something.
 pub(crate) fn set_promoted(home: &Home, name: &str, template: &DatabaseTemplate, position: Option<&str>) -> Result<()> {
     let (_turn, service) = take_turn(home, name, &CancelToken::default())?;
     let slot = service.slot.clone();
@@ -108,7 +106,7 @@ pub(crate) fn set_promoted(home: &Home, name: &str, template: &DatabaseTemplate,
 fn note(slot: &Path, position: Option<&str>) -> Result<()> {
     let path = slot.join(STARTED);
     private::write_json(&path, &position)?;
-    // What clients commit outlives a power failure, and so does the knowledge that they may have been in.
+    // Commits survive a power failure, so the note that clients may have made some must too.
     for path in [path.as_path(), slot] {
         fs_err::File::open(path).and_then(|file| Ok(rustix::fs::fsync(file)?)).at(Operation::Sync, path)?;
     }

@@ -1,4 +1,4 @@
-//! The end of a service, which goes with its worktree: first its server ends and it is marked, then the worktree goes, then the data.
+//! Removes a service with its worktree: its server ends and it is marked, then the worktree goes, then the data.
 
 use std::fs::File;
 
@@ -19,7 +19,7 @@ pub struct PendingRemoval {
     _turn: File,
 }
 
-/// Ends the server of a service that is going to be removed with its worktree. `written`: the fate of data that has changed.
+/// Ends the server of a service that is to be removed with its worktree. `written`: the fate of changed data.
 pub fn begin_removal(home: &Home, name: &str, written: LossRule) -> Result<PendingRemoval> {
     let cancel = CancelToken::default();
     let (turn, service) = take_turn(home, name, &cancel)?;
@@ -34,7 +34,7 @@ pub fn begin_removal(home: &Home, name: &str, written: LossRule) -> Result<Pendi
 }
 
 impl PendingRemoval {
-    /// Removes the data: out of sight on return, and deleted with the trash of the next [`crate::sweep`].
+    /// Moves the data out of sight. The trash of the next [`crate::sweep`] includes it.
     pub fn commit(self, home: &Home) -> Result<()> {
         registry::forget_ending(home, &self.service.name);
         trash::remove(&self.service.slot, RemovalWait::No)
@@ -46,12 +46,12 @@ impl PendingRemoval {
     }
 }
 
-/// Finishes what killed removals have begun. `is_gone`: whether its worktree is gone; if not, the data stays.
+/// Finishes killed removals. `is_gone`: the worktree is gone. Otherwise the data stays.
 pub fn finish_removals(home: &Home, is_gone: &dyn Fn(&Service) -> bool) -> Result<()> {
     for service in services(home)?.into_iter().filter(|service| service.slot.join(REMOVING).exists()) {
         let turn = private::open(&service.slot.join(TURN))?;
         let is_free = rustix::fs::flock(&turn, FlockOperation::NonBlockingLockExclusive).is_ok();
-        // The process that removes it now has its turn.
+        // Another process is removing it.
         if !is_free || find(home, &service.name).is_err() {
             continue;
         }

@@ -1,4 +1,4 @@
-//! The data of a service, put back to what its template has.
+//! Resets the data of a service to its template's.
 
 use calve_core::{CancelToken, RemovalWait};
 
@@ -9,8 +9,8 @@ use crate::error::{Error, Remedy, Result, unless_cancelled};
 use crate::files::{private, trash};
 use crate::registry::{Home, unix_now};
 
-/// Replaces the data by a new clone of `template`. A server that runs ends first, and none is started. Its URL stays the same, unless the
-/// template is of another engine, which has to be `other_engine`.
+/// Replaces the data by a new clone of `template`. A running server ends first, and none is started. The URL stays the
+/// same, unless the template is of another engine, which must be `other_engine`.
 pub fn reset(
     home: &Home,
     name: &str,
@@ -23,7 +23,7 @@ pub fn reset(
     let (_turn, former) = take_turn(home, name, cancel)?;
     let cloned = from_template(home, template, &staged.slot, cancel)?;
     if cloned.program.engine != former.program.engine && other_engine != Some(&cloned.program.engine) {
-        // Nobody has agreed to that engine in this worktree.
+        // The worktree has not agreed to that engine.
         let (service, was) = (former.service, former.program.engine);
         let (template, now) = (cloned.template, cloned.program.engine);
         let text = format!(
@@ -42,13 +42,13 @@ pub fn reset(
     private::open(&staged.slot.join(TURN))?;
     write(&staged.slot, service)?;
     unless_cancelled(cancel)?;
-    // From here on it goes through: a server that has ended without what it could not write is not left with its former data.
+    // Not cancelled from here on: a server that ended without writing everything must not be left with its former data.
     run::end(home, &former, LossRule::Accept, &CancelToken::default())?;
-    // Until the former data is out of the way, so that it is not taken for a leftover of a killed run.
+    // Held until the former data is out of the way: it must not look like a leftover of a killed run.
     let _held = run::take_data(home, &former, &CancelToken::default())?;
-    // Where that is not possible, a command that comes between finds no data, and clones it from the template.
+    // Without an exchange, a command in between finds no data, and clones it from the template.
     private::exchange(&staged.slot, &former.slot, || trash::remove(&former.slot, RemovalWait::No))?;
-    // It takes away the former data, which has its hidden name now.
+    // Removes the former data, which has the hidden name now.
     drop(staged);
     find(home, name)
 }

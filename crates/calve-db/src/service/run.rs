@@ -21,14 +21,13 @@ use crate::server::starter::{self, Starter};
 use crate::server::sweep::sweep;
 use crate::sys;
 
-/// How long killed processes may take to end.
 const ENDING: Duration = Duration::from_secs(60);
 const A_MOMENT: Duration = Duration::from_millis(500);
 
-/// The longest log of the servers before.
+/// The longest log that earlier servers may leave.
 const LONGEST_LOG: i64 = 1 << 20;
 
-/// Starts its server, and returns it; that which runs, if one does.
+/// Starts the service's server, or returns the running one.
 pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelToken) -> Result<Record> {
     home.prepare()?;
     let (_turn, service) = take_turn(home, name, cancel)?;
@@ -36,11 +35,11 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
     if let Some(record) = service.server(home)? {
         match control::ask(&record, Request::Keep, cancel) {
             Ok(_) => {
-                // Its starter may have been killed before that.
+                // Its starter may have been killed before this.
                 write_to_disk(&service.slot, &starter)?;
                 return Ok(record);
             }
-            // One that was asked to end before does not answer.
+            // A server that is ending does not answer.
             Err(Error::SupervisorGone(_)) => {}
             Err(error) => return Err(error),
         }
@@ -59,7 +58,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
     spec.record = Record { control: runtime::control(&directory), directory, durable: true, ..spec.record };
     let durable = Some(service.slot.clone());
     let mut spec = Spec { purpose: Purpose::Keep, owner: Ownership::Nobody, durable, ..spec };
-    // What clients commit is worth nothing without the clone that it is in. The server is not announced before.
+    // Commits are worthless without their clone on the disk, so the server is not announced before that.
     let (started, written) = std::thread::scope(|scope| {
         let is_written = service.slot.join(ON_DISK).exists();
         let writing = (!is_written).then(|| scope.spawn(|| write_to_disk(&service.slot, &starter)));
@@ -75,7 +74,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
     Ok(record)
 }
 
-/// Tells data that another version of the program has made than is installed now, as after an upgrade of the system.
+/// Explains a failure by data of another version than the installed program's, as after an upgrade of the system.
 fn unless_of_other_version(service: &Service, error: Error) -> Error {
     let examined = || {
         let engine = service.engine()?;
@@ -90,7 +89,6 @@ fn unless_of_other_version(service: &Service, error: Error) -> Error {
     error
 }
 
-/// Writes a clone to the disk, unless that was done.
 fn write_to_disk(slot: &Path, starter: &Starter<'_>) -> Result<()> {
     let done = slot.join(ON_DISK);
     if !done.exists() {
@@ -100,23 +98,22 @@ fn write_to_disk(slot: &Path, starter: &Starter<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The fate of data that is nowhere else, or that a server cannot write, for example on a full disk.
+/// The fate of data that is nowhere else, or that a server cannot write, as on a full disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LossRule {
-    /// It stays, and a server of it goes on.
+    /// The data stays, and its server goes on.
     Refuse,
     Accept,
 }
 
 impl LossRule {
-    /// Returns the rule for a user who said that it may be lost, or did not.
     pub fn from_consent(may_be_lost: bool) -> Self {
         if may_be_lost { Self::Accept } else { Self::Refuse }
     }
 }
 
-/// Ends its server in order, and returns whether one ran. The data stays. A server that was asked to end does so, also if `cancel` ends the
-/// wait for it, unless it cannot write everything and may not lose it.
+/// Shuts the server down cleanly, and returns whether one ran. The data stays. A server that was asked to end does so
+/// even if `cancel` ends the wait, unless it cannot write everything and may not lose it.
 pub fn stop(home: &Home, name: &str, unsaved: LossRule, cancel: &CancelToken) -> Result<bool> {
     let (_turn, service) = take_turn(home, name, cancel)?;
     end(home, &service, unsaved, cancel)
@@ -131,7 +128,7 @@ pub(super) fn end(home: &Home, service: &Service, unsaved: LossRule, cancel: &Ca
     }
 }
 
-/// Takes a slot in the registry. A present holder is ending, because no other process can start a server of this name now.
+/// Takes a slot. A present holder is ending, because no other process can start a server of this name now.
 fn reserve(home: &Home, name: &str, cancel: &CancelToken) -> Result<RegistrySlot> {
     let started = Instant::now();
     loop {
@@ -146,17 +143,15 @@ fn reserve(home: &Home, name: &str, cancel: &CancelToken) -> Result<RegistrySlot
     }
 }
 
-/// Takes the data of a service that has no server.
 pub(super) fn take_data(home: &Home, service: &Service, cancel: &CancelToken) -> Result<File> {
-    // Its supervisor may be about to end it.
+    // A supervisor may be about to end them itself.
     if !registry::is_held(&home.servers.join(&service.name)) {
         kill_orphans(&service.slot);
     }
     take_lock(&service.slot, &service.name, cancel)
 }
 
-/// Kills the processes that have the data open, unless they end by themselves in a moment. They have no supervisor any more, and one that
-/// computes, or was stopped, does not notice.
+/// Kills processes that still hold the data after a moment. A computing or stopped one misses its supervisor's end.
 fn kill_orphans(slot: &Path) {
     let started = Instant::now();
     while registry::is_held(slot) {
@@ -167,10 +162,9 @@ fn kill_orphans(slot: &Path) {
     }
 }
 
-/// Waits until no process has the data open, and keeps it so.
 fn take_lock(slot: &Path, name: &str, cancel: &CancelToken) -> Result<File> {
     let path = slot.join(LOCK);
-    // A process that inherits it must not be able to write to it.
+    // Read-only, because processes that inherit it must not be able to write to it.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let lock = rustix::fs::open(&path, flags, Mode::empty()).at(Operation::Open, &path)?;
     let started = Instant::now();
@@ -181,7 +175,7 @@ fn take_lock(slot: &Path, name: &str, cancel: &CancelToken) -> Result<File> {
     Ok(lock.into())
 }
 
-/// Takes the data for a server and the processes that it starts, which inherit the lock. Removes what an earlier run has left.
+/// Takes the data for a server, whose processes inherit the lock. Removes leftovers of an earlier run.
 pub(crate) fn hold(spec: &Spec, engine: &dyn Engine, cancel: &CancelToken) -> Result<Option<File>> {
     let Some(files) = &spec.durable else { return Ok(None) };
     kill_orphans(files);

@@ -1,4 +1,4 @@
-//! A standby: how long it waits, and its handing over.
+//! Hands over standbys, and ends idle ones.
 
 use std::io::BufReader;
 use std::os::unix::fs::symlink;
@@ -12,16 +12,15 @@ use crate::server::messages::{Answer, Claim, send};
 use crate::server::standby;
 
 impl Supervisor<'_> {
-    /// Returns whether it waits in a pool that is gone, or was not used for long.
     pub(super) fn is_idle(&self) -> bool {
         let pool = self.own.spec().ok().and_then(|spec| spec.pool.as_deref());
         self.record.waits && pool.is_none_or(standby::is_idle)
     }
 
-    /// Hands it over. A second caller hears that it is taken; if the first one has gone meanwhile, it ends.
+    /// Hands the standby over. A second caller gets `Taken`. If the first one is gone by then, the server ends.
     pub(super) fn claim(&mut self, claim: Claim, mut from: UnixStream) -> Option<End> {
         if let Some(ended) = self.launched.server.ended() {
-            // The asking process takes the next one when this conversation ends without an answer.
+            // Without an answer, the caller takes the next standby.
             return Some(End::Unasked(EndReason::EndedByItself(ended)));
         }
         if !self.record.waits || self.own.spec().is_err() {
@@ -38,7 +37,7 @@ impl Supervisor<'_> {
         None
     }
 
-    /// Makes the standby the claimed server. When this fails, it waits on.
+    /// Makes the standby the claimed server. After a failure it waits on.
     fn hand_over(&mut self, claim: &Claim) -> Result<()> {
         let spec = self.own.spec()?;
         let watched = claim.owner.processes()?;

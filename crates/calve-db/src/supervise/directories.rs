@@ -1,6 +1,5 @@
-//! The directories of servers, and the servers in those that are prepared for a reset.
-//!
-//! A supervisor finds its own by the path of its home, which may be moved while it runs. Another home in its place is not its own.
+//! The directories of servers, and servers prepared for a reset in such directories. A supervisor finds its own by its
+//! home's path. The home may be moved while it runs, and another may take its place.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -15,14 +14,13 @@ use crate::registry;
 use crate::server::launch::RunningServer;
 use crate::server::messages::{Origin, Spec};
 
-/// Returns the error for a supervisor whose home is elsewhere: it knows its files by their paths.
 pub(super) fn moved(slot: &Path) -> Error {
     let text = format!("the server was started in `{}`, which was moved since", ShownPath(slot));
     Error::failed(text, Remedy::MoveHomeBack)
 }
 
-/// A slot with its specification, which has every path of the home. The open directory tells which slot it is: the path may lead to another
-/// one, and the server may replace every file in it.
+/// A slot and its specification, with every path of the home. The open directory identifies the slot: the path may lead
+/// to another one, and the server may replace every file in it.
 #[derive(Clone, Copy)]
 pub(super) struct OwnSlot<'a> {
     spec: &'a Spec,
@@ -34,7 +32,7 @@ impl<'a> OwnSlot<'a> {
         Self { spec, directory }
     }
 
-    /// Returns the specification. Fails if the home was moved since.
+    /// Fails if the home was moved since.
     pub(super) fn spec(self) -> Result<&'a Spec> {
         match self.is_there() {
             Some(true) => Ok(self.spec),
@@ -42,13 +40,13 @@ impl<'a> OwnSlot<'a> {
         }
     }
 
-    /// Returns whether what is at the path is the slot; `None` if nothing is, or it cannot be told.
+    /// Returns whether the path leads to the slot. `None`: to nothing, or unknown.
     fn is_there(self) -> Option<bool> {
         let (own, there) = (rustix::fs::fstat(self.directory).ok()?, rustix::fs::lstat(&self.spec.slot).ok()?);
         Some((own.st_dev, own.st_ino) == (there.st_dev, there.st_ino))
     }
 
-    /// Returns whether another home has a slot in its place, whose files an engine would take for its own.
+    /// Returns whether another home's slot took its place. An engine would take those files for its own.
     pub(super) fn is_replaced(self) -> bool {
         self.is_there() == Some(false) && self.spec.slot.join(registry::LOCK).exists()
     }
@@ -59,14 +57,14 @@ impl<'a> OwnSlot<'a> {
 pub(super) struct Preparations<'a> {
     pub(super) wanted: Option<Origin>,
     pub(super) next: Option<PreparedServer<'a>>,
-    /// How many there were: the names of their directories.
+    /// The number of servers prepared so far, which names their directories.
     pub(super) count: u32,
 }
 
-/// The directory of a server's files and its runtime directory, which change together: those of the first server hold all others.
+/// A server's files and runtime directory, which change together. The first server's directories hold all others.
 pub(super) struct ServerDirectories<'a> {
     own: OwnSlot<'a>,
-    /// Their name, if they are those of a server that was prepared.
+    /// Their name, if the server was prepared.
     prepared: Option<String>,
     pub(super) runtime: PathBuf,
 }
@@ -76,7 +74,6 @@ impl<'a> ServerDirectories<'a> {
         Self { own, prepared: None, runtime: runtime.to_path_buf() }
     }
 
-    /// Returns those of a server that is prepared, in the first ones.
     pub(super) fn prepared(own: OwnSlot<'a>, first: &Path, name: &str) -> Self {
         Self { own, prepared: Some(name.to_owned()), runtime: first.join(name) }
     }
@@ -100,12 +97,11 @@ impl<'a> ServerDirectories<'a> {
     }
 }
 
-/// A server with its directories, which go with it.
+/// A prepared server. Its directories go with it.
 pub(super) struct PreparedServer<'a> {
     pub(super) launched: RunningServer,
     pub(super) directories: ServerDirectories<'a>,
     pub(super) origin: Origin,
-    /// The template's state when it was cloned.
     pub(super) identity: String,
     pub(super) since: Instant,
 }

@@ -1,4 +1,4 @@
-//! The end of a server whose data stays.
+//! Ends servers whose data stays.
 
 use super::Supervisor;
 use crate::error::{Error, Remedy, Result, tail};
@@ -8,7 +8,7 @@ use crate::registry::{HIDDEN, RECORD};
 use crate::service::LossRule;
 
 impl Supervisor<'_> {
-    /// Ends the server; in order, if its data stays and that is possible.
+    /// Ends the server, cleanly if its data stays and that is possible.
     pub(super) fn shut_down(&mut self) {
         if !self.record.durable {
             return self.kill();
@@ -17,15 +17,15 @@ impl Supervisor<'_> {
             self.kill();
         }
         self.end_children();
-        // Not the account's any more.
+        // Locks the account out again.
         let _ = self.own.spec().and_then(|spec| private::close(&Directory::open(spec.files())?));
     }
 
-    /// Ends the server in order. An error: it could not write its data. It goes on, unless it has ended without that.
+    /// Shuts the server down cleanly. Fails if it could not write its data. It goes on then, unless it ended anyway.
     pub(super) fn end_in_order(&mut self, unsaved: LossRule) -> Result<()> {
-        // It can take a while, in which it must not count as running. PostgreSQL would write to another home in the place of this one.
+        // Fails if the home was moved: PostgreSQL would write to another home in its place.
         let slot = &self.own.spec()?.slot;
-        // Not even a full disk keeps the record from coming back.
+        // Renamed, the record hides a server that takes long to end. Even a full disk permits renaming it back.
         let [record, hidden] = [RECORD, HIDDEN].map(|name| slot.join(name));
         let _ = fs_err::rename(&record, &hidden);
         let Err(error) = self.ask_to_end(unsaved).and_then(|()| self.await_end(|_| None)) else { return Ok(()) };

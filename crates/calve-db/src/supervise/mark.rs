@@ -1,7 +1,7 @@
-//! Marks: states of a server to go back to. Each is a template of its own, in the server's slot, and goes with the server.
+//! Marks: states of a server to go back to. Each is a template in the server's slot, and goes with the server.
 //!
-//! The server is stopped in order, its data directory cloned, and a server started on it again. So a mark is what the engine itself calls
-//! complete, and a server on it starts without a recovery. Sessions are cut off, as by a reset, and what they had not committed is not in it.
+//! The server is shut down cleanly, its data directory cloned, and the server restarted. So the engine itself calls a
+//! mark complete, and starts on it without a recovery. Sessions are cut off, with their uncommitted work.
 
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -44,8 +44,8 @@ impl Supervisor<'_> {
         Ok(mark::directory(&self.own.spec()?.slot).join(name))
     }
 
-    /// Keeps the present state. The server goes on. If it cannot be started again it is down, and the mark that was made stays, and its data,
-    /// on which the next request for a mark starts it.
+    /// Keeps the present state. The server goes on. If it cannot be restarted, it is down, but the mark and the data
+    /// stay: the next request for a mark starts it.
     pub(super) fn mark(&mut self, name: &str, from: &mut UnixStream) -> Result<Option<End>> {
         let at = self.mark_named(name)?;
         if at.exists() {
@@ -71,7 +71,7 @@ impl Supervisor<'_> {
             let _ = send(from, &Answer::failed(Error::Interrupted));
             return Ok(Some(End::Unasked(EndReason::OwnerEnded)));
         }
-        // Said before a server writes to the log again.
+        // Before the next server writes to the log.
         let kept = kept.map_err(|error| self.with_log(error));
         if let Err(error) = self.resume() {
             return Err(self.go_down(&self.with_log(error), PresentData::Whole));
@@ -80,14 +80,13 @@ impl Supervisor<'_> {
         let answer = kept.map_or_else(Answer::failed, |mark| Answer::Marked(Box::new(mark)));
         let is_told = send(from, &answer).is_ok();
         if is_kept && !is_told {
-            // A mark whose caller is gone is not wanted any more.
+            // No caller wants it any more.
             let _ = self.unmark(name);
         }
         self.prepared.wanted = Some(if is_kept && is_told { Origin::Template(at) } else { self.origin.clone() });
         Ok(None)
     }
 
-    /// Clones the data directory of the server, which has ended.
     fn keep(&self, name: &str, at: &Path) -> Result<DatabaseTemplate> {
         let marks = mark::directory(&self.own.spec()?.slot);
         private::make_directory(&marks, CLOSED)?;
@@ -96,7 +95,6 @@ impl Supervisor<'_> {
         made.map_err(|error| {
             let _ = trash::remove(&staged, RemovalWait::Yes);
             match error {
-                // It goes on.
                 Error::NotUsable { reason, .. } => {
                     let server = self.record.server.name.clone();
                     let text = format!("the server `{server}` cannot be marked: {reason}");
@@ -110,7 +108,7 @@ impl Supervisor<'_> {
 
     fn keep_in(&self, name: &str, staged: &Path) -> Result<DatabaseTemplate> {
         private::make_directory(staged, CLOSED)?;
-        // The template's lock: held by the servers on an overlay of it.
+        // The mark's lock, for servers on an overlay of it.
         crate::registry::open_lock(staged)?;
         let data = staged.join("data");
         clone_data(&self.directories.data()?, &data, self.cancel)?;
@@ -157,7 +155,7 @@ impl Supervisor<'_> {
             return Ok(());
         }
         if unsaved == LossRule::Refuse {
-            // Without room PostgreSQL crashes when it has to write, even for a checkpoint, and MariaDB waits for some.
+            // Without room PostgreSQL crashes when it has to write, even for a checkpoint, and MariaDB waits for room.
             let needs = if purpose.is_on_a_template() { self.engine.bytes_to_end() } else { log::LITTLE };
             self.check_room(needs)?;
         }
@@ -193,7 +191,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Forgets a mark. Its files stay as long as the server needs them.
+    /// Removes a mark. Its files stay while the server needs them.
     pub(super) fn unmark(&mut self, name: &str) -> Result<()> {
         let at = self.mark_named(name)?;
         let marks = mark::directory(&self.own.spec()?.slot);

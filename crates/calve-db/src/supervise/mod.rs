@@ -1,6 +1,5 @@
-//! The process that looks after one server: it starts it, and takes it away when its time has come.
-//!
-//! Its first thread starts the server, which the kernel ends with that thread: so the server ends with this process and not before.
+//! The supervisor: a process that starts one server, and removes it when its time has come. Its first thread starts the
+//! server, because the kernel ends the server with the thread that started it.
 
 mod claim;
 mod directories;
@@ -36,21 +35,20 @@ use crate::supervise::directories::{OwnSlot, Preparations, ServerDirectories, mo
 use crate::supervise::requests::{Requests, is_closed};
 use crate::sys::{self, ProcessHandle};
 
-/// How long a server may take to write everything and end.
+/// The longest time for a server to write everything and end.
 const ORDERLY_END: Duration = Duration::from_secs(600);
-/// How long it may take on a full disk, where MariaDB waits until there is space.
+/// The longest time on a full disk, where MariaDB waits until there is space.
 const END_ON_A_FULL_DISK: Duration = Duration::from_secs(5);
-/// How long a first connection to a standby may take.
 const WARM_IN: Duration = Duration::from_secs(2);
-/// How often what has no descriptor is looked at.
+/// The interval of looks at things without a descriptor.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Looks after one server until it is gone.
+/// Supervises one server until it is gone.
 ///
-/// `lock`: the lock on its slot in the registry. `talk`: a socket whose other end has the process that wants the server;
-/// the specification comes from there. Meant for a process that does nothing else, with one thread.
+/// `lock`: the lock on its slot in the registry. `talk`: a socket to the process that wants the server, which sends the
+/// specification. For a process with one thread that does nothing else.
 pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &CancelToken) -> Result<()> {
-    // Away from the terminal and its signals.
+    // Leaves the terminal and its signals.
     let _ = rustix::process::setsid();
     let mut starter = UnixStream::from(talk);
     let failed = |error| Error::io(Operation::Talk, "a socket", error);
@@ -85,7 +83,7 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &CancelToken) -> Result<(
             return send(&mut starter, &Answer::failed(error)).map_err(failed);
         }
     };
-    // It may not be wanted any more.
+    // The starter may be gone.
     let end = match send(&mut starter, &Answer::Ready(Box::new(ready))) {
         Ok(()) => supervisor.serve(),
         Err(_) => End::Unasked(EndReason::OwnerEnded),
@@ -94,7 +92,7 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &CancelToken) -> Result<(
     Ok(())
 }
 
-/// Removes what a start that failed has made.
+/// Removes the remains of a failed start.
 fn clear(spec: &Spec) {
     if let Ok(engine) = engine::named(&spec.record.server.engine) {
         sweep::end_children(engine, Some(spec.files()), None, spec.record.isolated);
@@ -112,26 +110,25 @@ struct Supervisor<'a> {
     launched: RunningServer,
     record: Record,
     requests: Requests,
-    /// The conversation with its starter, or with the process that claimed it, until that hangs up.
+    /// The connection to its starter or claimer, until that hangs up.
     talk: Option<BufReader<UnixStream>>,
     cancel: &'a CancelToken,
     owner: Ownership,
     watched: Vec<ProcessHandle>,
-    /// The command that the starter runs, which ends with it.
+    /// The starter's command, which ends with the starter.
     command: Option<ProcessHandle>,
     deadline: Option<Instant>,
     port: Option<HeldPort>,
     /// The template that the present data was cloned from.
     origin: Origin,
-    /// The first ones, or those of a server that was prepared.
     directories: ServerDirectories<'a>,
     prepared: Preparations<'a>,
     reaper: trash::Reaper,
-    /// Its second name, which is a link: a standby keeps its slot when it is handed over.
+    /// The link with the new name of a standby that was handed over, which keeps its slot.
     link: Option<PathBuf>,
     /// Why a reset or a mark could not start the server again. It is down until a reset can.
     down: Option<(String, Remedy, PresentData)>,
-    /// The record on the disk is out of date, because the disk was full.
+    /// The record on the disk is outdated, because the disk was full.
     is_record_old: bool,
     /// The lock on data that outlives it.
     _held: Option<File>,
@@ -139,22 +136,19 @@ struct Supervisor<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PresentData {
-    /// As the server has left it.
     Whole,
     Gone,
 }
 
-/// Why a supervisor stops to serve.
+/// Why a supervisor stops serving.
 enum End {
-    /// Everything goes; the client waits for the answer.
+    /// Everything goes, and the client waits for the answer.
     Asked(UnixStream),
-    /// Everything goes, for this reason.
     Unasked(EndReason),
     Leave(Answer),
 }
 
-/// Starts the server. On data in which no client has been yet, it cannot be reached before its position is noted: clients know the path of
-/// its sockets beforehand.
+/// Starts the server. Until its first position is noted, its sockets are hidden: clients know their path beforehand.
 fn launch_unseen(wanted: LaunchRequest<'_>) -> Result<RunningServer> {
     let spec = wanted.spec;
     if spec.durable.as_deref().is_none_or(service::was_started) {
@@ -169,7 +163,7 @@ fn launch_unseen(wanted: LaunchRequest<'_>) -> Result<RunningServer> {
     Ok(launched)
 }
 
-/// Returns the facts about a server that are known before its start, which [`Supervisor::write_record`] adds.
+/// Returns the record as known before the start. [`Supervisor::write_record`] adds the rest.
 fn first_record(spec: &Spec, address: Address, template_identity: String) -> Record {
     let now = unix_now();
     let server = Server {
@@ -261,7 +255,7 @@ impl<'a> Supervisor<'a> {
 
     fn write_record(&mut self) -> Result<()> {
         let launched = &self.launched;
-        // The number of a process that has ended may be another one's by now.
+        // The pid of an ended process may be another one's by now.
         let pid = self.down.is_none().then(|| launched.server.pid());
         self.record.pid_started = pid.and_then(sys::start_time);
         let server = &mut self.record.server;
@@ -285,7 +279,7 @@ impl<'a> Supervisor<'a> {
             if let Some(reason) = self.over() {
                 return End::Unasked(reason);
             }
-            // One message may have come with another.
+            // Several messages may have come together.
             let has_more = self.talk.as_ref().is_some_and(|talk| !talk.buffer().is_empty());
             if (has_more || self.wait())
                 && let Some(talk) = &mut self.talk
@@ -331,20 +325,20 @@ impl<'a> Supervisor<'a> {
         self.launched.server.ended().map(EndReason::EndedByItself)
     }
 
-    /// Waits until something happens. Returns whether it is the starter that says something.
+    /// Waits for an event. Returns whether it is a message from the starter.
     fn wait(&self) -> bool {
         let talk = self.talk.as_ref().map(|talk| talk.get_ref().as_fd());
         let end = self.launched.server.end().filter(|_| self.down.is_none());
         let others = self.requests.descriptors().chain(end).chain(self.watched.iter().filter_map(ProcessHandle::end));
         let left = self.deadline.map_or(TICK, |deadline| deadline.saturating_duration_since(Instant::now()).min(TICK));
-        // The caller looks at signals.
+        // The caller checks for signals.
         let ready = sys::wait_for_any(talk.into_iter().chain(others), left);
         talk.is_some() && ready[0]
     }
 
     fn handle(&mut self, request: Request, mut from: UnixStream) -> Option<End> {
         if request.changes_data() && is_closed(&from) {
-            // It was interrupted while this was busy with another one.
+            // The caller gave up while this was busy with another request.
             return None;
         }
         if let Some(error) = self.refusal(&request) {
@@ -375,7 +369,7 @@ impl<'a> Supervisor<'a> {
             Request::Command(_) => return None,
             Request::Keep => {
                 if let Some(ended) = self.launched.server.ended() {
-                    // Without an answer.
+                    // Ends without an answer.
                     return Some(End::Unasked(EndReason::EndedByItself(ended)));
                 }
                 self.owner = Ownership::Nobody;
@@ -411,7 +405,7 @@ impl<'a> Supervisor<'a> {
         None
     }
 
-    /// Returns why a request cannot be carried out now, if it cannot. Starts the server if a mark could not do so and there is room by now.
+    /// Returns why a request is impossible now. Restarts a server that a mark left down, if there is room by now.
     fn refusal(&mut self, request: &Request) -> Option<Error> {
         use Request::{Claim, Copy, Finish, Keep, Mark, Written};
         let needs_home = request.changes_data() || matches!(request, Copy(_) | Finish);
@@ -435,7 +429,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Leaves the server down: its marks and its template are there, for a reset. Returns the error of the command that has failed.
+    /// Leaves the server down, with its marks and its template for a reset. Returns the failed command's error.
     fn go_down(&mut self, cause: &Error, data: PresentData) -> Error {
         self.kill();
         let name = &self.record.server.name;
@@ -444,19 +438,18 @@ impl<'a> Supervisor<'a> {
         let remedy = free.unwrap_or_else(|| Remedy::ResetServer(name.clone()));
         let error = Error::failed(&text, remedy.clone());
         self.down = Some((text, remedy, data));
-        // The record is for others. It is tried again.
+        // The record is only for others, and is tried again.
         let _ = self.write_record();
         error
     }
 
-    /// Deletes trash, beside other work.
     fn reap(&mut self) {
         if let Ok(spec) = self.own.spec() {
             self.reaper.reap([spec.slot.clone(), spec.record.directory.clone()]);
         }
     }
 
-    /// Deletes templates and marks that were removed or made again while this server used them.
+    /// Deletes templates and marks that were removed or rebuilt while this server used them.
     fn delete_old_templates(&self, spec: &Spec) {
         for origin in [&spec.origin, &self.origin] {
             if let Origin::Template(template) = origin
@@ -467,7 +460,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Starts a server in the first directories.
+    /// Starts a server on the present files, in the first runtime directory.
     fn launch(&self, origin: &Origin, reset: &ResetData) -> Result<RunningServer> {
         let spec = self.own.spec()?;
         launch(&LaunchRequest {
@@ -480,7 +473,6 @@ impl<'a> Supervisor<'a> {
         })
     }
 
-    /// Returns the descriptors whose end is the server's.
     fn owners(&self) -> Owners<'_> {
         let starter = self.talk.as_ref().filter(|_| self.owner == Ownership::Caller);
         (starter.map(|talk| talk.get_ref().as_fd()), self.watched.iter().filter_map(ProcessHandle::end).collect())
@@ -507,7 +499,7 @@ impl<'a> Supervisor<'a> {
             End::Leave(answer) => {
                 self.end_children();
                 self.launched.seen.hide();
-                // The files are not the account's any more.
+                // Locks the account out again.
                 let _ = self.own.spec().and_then(|spec| private::close(&Directory::open(&spec.slot)?));
                 let _ = trash::remove(&self.record.directory, RemovalWait::Yes);
                 let _ = self.talk.as_mut().map(|talk| send(talk.get_mut(), &answer));
@@ -518,12 +510,12 @@ impl<'a> Supervisor<'a> {
                 if let Some(overlay) = self.launched.overlay.take() {
                     let _ = overlay.unmount();
                 }
-                // The process that waits for the answer may want to remove the template, or the port.
+                // The caller may want the template, or the port, as soon as it has the answer.
                 self.launched.template = None;
                 self.port = None;
                 let _ = trash::remove(&self.record.directory, RemovalWait::Yes);
                 let removed = self.launched.server.check_removed();
-                // Otherwise the next sweep keeps the ending, and takes away the slot.
+                // If the home was moved, the next sweep keeps the ending, and removes the slot.
                 let spec = self.own.spec().ok();
                 if let Some(spec) = spec {
                     self.leave_slot(spec, &end, removed.is_ok());
@@ -541,7 +533,6 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Takes away its slot, and keeps why the server has ended.
     fn leave_slot(&self, spec: &Spec, end: &End, is_removed: bool) {
         if let End::Unasked(reason) = end
             && self.record.server.template.is_some()

@@ -1,6 +1,6 @@
-//! The server that the next reset takes: started ahead of time, on another clone, beside the one that runs.
+//! The server for the next reset, started ahead of time on another clone beside the running one.
 //!
-//! Its files and its runtime directory are directories of their own in those of the first server. A reset exchanges the two directories of
+//! Its files and runtime directory are inside those of the first server. A reset exchanges the two directories of
 //! sockets, so that the path which clients know leads to the prepared server, and ends the old one.
 
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::server::standby;
 use crate::sys;
 
 impl<'a> Supervisor<'a> {
-    /// Prepares a server for the next reset if there is a pool and a clone takes up no space. Ends it when it was idle too long.
+    /// Prepares a server for the next reset, if there is a pool and clones take no space. Ends it after long idleness.
     pub(super) fn prepare_next(&mut self) {
         let own = self.own.spec().ok();
         let pool = own.and_then(|spec| standby::settings(spec.pool.as_deref()?).ok().flatten());
@@ -52,7 +52,7 @@ impl<'a> Supervisor<'a> {
         let made = runtime::make(&directories.runtime, spec.program.account).and_then(|()| {
             let identity = origin.template_identity();
             let address = self.engine.address(&directories.runtime, None, None);
-            // The token is its own: that the owner has gone is no failure of this.
+            // Its own token: an owner's end cancels only this launch.
             let cancel = CancelToken::default();
             let launched = launch(&LaunchRequest {
                 origin: &origin,
@@ -71,8 +71,7 @@ impl<'a> Supervisor<'a> {
         Ok(PreparedServer { launched, directories, origin, identity, since: Instant::now() })
     }
 
-    /// Puts the prepared server in the place of the one that runs, which is returned and ends. `None` if none is prepared from `origin` as
-    /// it is now.
+    /// Swaps in the prepared server, and returns the old one, which ends. `None`: none fits `origin` now.
     pub(super) fn swap(&mut self, origin: &Origin) -> Option<PreparedServer<'a>> {
         let mut next = self.prepared.next.take_if(|next| next.origin == *origin)?;
         let is_current = !next.identity.is_empty() && next.identity == origin.template_identity();
@@ -89,7 +88,7 @@ impl<'a> Supervisor<'a> {
         self.origin.clone_from(origin);
         self.record.template_identity.clone_from(&next.identity);
         self.record.server.standby = true;
-        // The record is for others; the server is as it should be in any case.
+        // Only the record is outdated after a failure: the server is as it should be.
         let _ = self.write_record();
         Some(next)
     }

@@ -1,4 +1,4 @@
-//! Requests to a supervisor by other processes than the one that started its server.
+//! Requests to a supervisor from processes other than its starter.
 
 use std::io::{self, ErrorKind, Read as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,12 +12,12 @@ use crate::files::private;
 use crate::server::messages::{Answer, Request, send};
 use crate::sys;
 
-/// More than any request has.
+/// Longer than any request.
 const LONGEST: usize = 512;
-/// The most callers that have said nothing yet.
+/// The most callers that are still silent.
 const MOST_CALLERS: usize = 64;
 
-/// Where requests come in. A client that is slow, or says nothing, keeps no server from ending.
+/// Receives requests. A slow or silent client keeps no server from ending.
 pub(crate) struct Requests {
     socket: UnixListener,
     callers: Vec<Caller>,
@@ -36,19 +36,18 @@ impl Requests {
         Ok(Self { socket, callers: Vec::new() })
     }
 
-    /// Returns descriptors that are readable when there may be a request.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         std::iter::once(self.socket.as_fd()).chain(self.callers.iter().map(|caller| caller.stream.as_fd()))
     }
 
-    /// Answers those that waited to change a server which was stopped before their turn. Others see by the end of the connection that it ends.
+    /// Answers callers that waited to change a server which was stopped first. Others see the connection close.
     pub(crate) fn refuse_changes(&mut self, server: &str) {
         while let Some((_, mut from)) = self.next_of(Request::changes_data) {
             let _ = send(&mut from, &Answer::failed(Error::StoppedMeanwhile(server.to_owned())));
         }
     }
 
-    /// Returns the next wanted request, of this user's or of root's, and where the answer goes.
+    /// Returns the next wanted request of this user or root, and the stream for the answer.
     pub(crate) fn next_of(&mut self, is_wanted: impl Fn(&Request) -> bool) -> Option<(Request, UnixStream)> {
         while let Ok((stream, _)) = self.socket.accept() {
             self.callers.extend(Caller::new(stream));
@@ -82,9 +81,9 @@ impl Caller {
         Some(Self { stream, said: Vec::new() })
     }
 
-    /// Returns the request; `None` while it is not all there. Fails if there will be none.
+    /// Returns a complete request. `None`: not yet. Fails if none can come.
     fn hear(&mut self) -> io::Result<Option<Request>> {
-        // Requests from before may not have been meant for this server.
+        // An earlier round may have read the request, and not wanted it.
         if !self.said.contains(&b'\n') {
             let mut more = [0; LONGEST];
             match self.stream.read(&mut more) {

@@ -1,5 +1,4 @@
-//! Resets: the server starts again on the data of its template, or of a mark. The first way that works is taken: a server that was prepared,
-//! putting back what has changed, a clone of everything.
+//! Resets a server to its template or a mark, by the first way that works: a prepared server, a revert, a full clone.
 
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
@@ -21,7 +20,7 @@ impl Supervisor<'_> {
         let origin = self.origin_named(to)?;
         let old = self.swap(&origin);
         if old.is_none() {
-            // Nothing of the server is given up for a template that it could not be started from.
+            // Gives up nothing of the server for a template that it could not start from.
             let _held = self.hold(&origin)?;
             match self.reset(&origin) {
                 Ok(()) => {}
@@ -38,7 +37,7 @@ impl Supervisor<'_> {
         Ok(None)
     }
 
-    /// Returns the lock of a template or mark, if that exists, is undamaged and is of the server's version.
+    /// Locks a template or mark. Fails unless it is undamaged, and of the server's version.
     fn hold(&self, origin: &Origin) -> Result<std::fs::File> {
         match origin {
             Origin::Template(template) => template::hold(template, self.engine, &self.own.spec()?.program.version),
@@ -55,7 +54,7 @@ impl Supervisor<'_> {
             Some(reverted) => reverted,
             None => {
                 self.take_files_away()?;
-                // Back to the first directories, which a server prepared ahead had left.
+                // Back to the first directories, which a prepared server had left.
                 if !self.directories.is_first() {
                     self.directories.remove()?;
                     self.directories = ServerDirectories::first(self.own, &self.record.directory);
@@ -71,8 +70,7 @@ impl Supervisor<'_> {
         self.write_record()
     }
 
-    /// Puts back what has changed in the data directory since the last reset to `origin`. Returns `None` where that is not known, or did
-    /// not work: then the directory is made anew.
+    /// Reverts changes to the data since the last reset to `origin`. `None`: unknown or failed, so it is cloned anew.
     fn revert(&mut self, origin: &Origin, identity: &str) -> Option<ResetData> {
         let state = self.launched.state.take()?;
         let Origin::Template(template) = origin else { return None };
@@ -86,7 +84,7 @@ impl Supervisor<'_> {
         let data = self.directories.data().ok()?;
         let work = || calve_core::internal::revert(&data, &template.join("data"), &state, &options);
         let reverted = unless_left(&self.owners(), self.cancel, work).ok()??;
-        // It may have been made again meanwhile.
+        // The template may have been rebuilt meanwhile.
         if origin.template_identity() != identity {
             return None;
         }
@@ -94,7 +92,7 @@ impl Supervisor<'_> {
         Some(ResetData::Reverted(report, reverted))
     }
 
-    /// Takes the present data away. Clones are deleted when the server answers again; copies at once, for the room that they take.
+    /// Removes the present data. Clones are deleted once the server answers again, copies at once, for their room.
     fn take_files_away(&mut self) -> Result<()> {
         if let Some(overlay) = self.launched.overlay.take() {
             return Ok(overlay.unmount()?);

@@ -1,4 +1,4 @@
-//! A command that tells its process number before it begins.
+//! Commands that announce their pid before they begin.
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
@@ -7,21 +7,20 @@ use std::process::Command;
 
 use rustix::net::{SendFlags, send};
 
-/// A process that is gone sends no signal. Other systems are told so for the whole socket, by the standard library.
+/// Prevents the signal for a peer that is gone. On other systems the standard library does so for the whole socket.
 #[cfg(target_os = "linux")]
 const QUIET: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(not(target_os = "linux"))]
 const QUIET: SendFlags = SendFlags::empty();
 
-/// Makes a command send its process number on a socket, between these words, before its program begins. So there is no moment in which the
-/// program runs and the other end does not know it.
+/// Makes a command send its pid between these words before its program begins, so it never runs unknown to the peer.
 pub(crate) fn announce(command: &mut Command, to: UnixStream, [before, after]: [&'static str; 2]) {
     let tell = move || {
         let mut message = [0; 64];
         let mut rest = &mut message[..];
         write!(rest, "{before}{}{after}", std::process::id())?;
         let length = 64 - rest.len();
-        // A missing listener is noticed by the process that starts the command.
+        // The command's starter notices a missing listener.
         let _ = send(&to, &message[..length], QUIET);
         Ok(())
     };

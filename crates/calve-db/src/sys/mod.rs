@@ -11,7 +11,7 @@ mod linux;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::*;
 
-/// Defines calls that this system does not have, each with its constant answer, if it has one.
+/// Defines calls that this system does not have, each with its constant answer, if any.
 #[cfg(not(target_os = "linux"))]
 macro_rules! absent {
     ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $returned:ty = $answer:expr)?;)*) => {
@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-/// Waits until one of these is readable or closed, at most as long as `limit`, and until a signal comes. Returns which of them are.
+/// Waits until one of these is readable or closed, a signal comes, or `limit` is over. Returns which of them are.
 pub(crate) fn wait_for_any<'f>(descriptors: impl IntoIterator<Item = BorrowedFd<'f>>, limit: Duration) -> Vec<bool> {
     let mut fds: Vec<_> = descriptors.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
     let limit = Timespec { tv_sec: limit.as_secs().cast_signed(), tv_nsec: limit.subsec_nanos().into() };
@@ -38,13 +38,11 @@ pub(crate) fn wait_for_any<'f>(descriptors: impl IntoIterator<Item = BorrowedFd<
     fds.iter().map(|fd| polled.is_ok() && !fd.revents().is_empty()).collect()
 }
 
-/// Exchanges two names in one step.
 pub(crate) fn exchange(path: &Path, other: &Path) -> rustix::io::Result<()> {
     rustix::fs::renameat_with(rustix::fs::CWD, path, rustix::fs::CWD, other, rustix::fs::RenameFlags::EXCHANGE)
 }
 
-/// Returns the process that began this one's session (setsid(2)), such as a shell. `None` where that is this one, or cannot be seen: it has
-/// ended, or is outside of this process namespace, as that of a container's first process may be.
+/// Returns this session's leader (setsid(2)). `None`: this process, an ended one, or one outside of this PID namespace.
 pub(crate) fn session() -> Option<(u32, u64)> {
     // Not rustix's, which takes the zero of a session outside of the namespace for impossible.
     // SAFETY: no pointers; it cannot fail for the caller itself.
@@ -60,37 +58,37 @@ pub enum ProcessEnd {
     Signal(i32),
 }
 
-/// Shared memory that outlives the processes that use it.
+/// System V shared memory, which outlives the processes that use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code, reason = "only Linux needs to be told")]
 pub(crate) struct Segment {
     pub(crate) id: i32,
     pub(crate) key: i32,
-    /// The process that made it. Numbers are used again.
+    /// The pid of its creator, which may be reused.
     pub(crate) creator: u32,
     pub(crate) attached: u64,
-    /// The user whom it belongs to, and the one who made it.
+    /// The user that owns it, and the one that made it.
     pub(crate) owner: u32,
     pub(crate) maker: u32,
     /// When it was made, in seconds since 1970.
     pub(crate) made: u64,
 }
 
-/// The size that is read of shared memory: more than the part of its beginning that tells of other memory.
+/// The bytes read of a segment: more than the header that tells of other memory.
 pub(crate) const SEGMENT_HEAD: usize = 48;
 
-/// A program to start. It has nothing to read.
+/// A program to start, with empty input.
 pub(crate) struct Launch<'a> {
     /// The program's path, then its arguments.
     pub(crate) command: &'a [OsString],
-    /// All of its environment.
+    /// Its whole environment.
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) directory: &'a Path,
-    /// The file that becomes its standard output and standard error.
+    /// Becomes its standard output and standard error.
     pub(crate) log: BorrowedFd<'a>,
-    /// The user and group that it becomes, when this process is root.
+    /// The user and group that it becomes, if this process is root.
     pub(crate) account: Option<(u32, u32)>,
-    /// Whether it is the first process of a process namespace, which ends with it.
+    /// It is the first process of a PID namespace, which ends with it.
     #[allow(dead_code, reason = "only Linux has such namespaces")]
     pub(crate) own_processes: bool,
 }

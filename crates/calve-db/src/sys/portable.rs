@@ -36,7 +36,7 @@ absent! {
     // Only Linux hands orphans to an ancestor of choice.
     fn adopt_orphans();
     fn collect_orphan(_pid: u32);
-    // Servers here end in order, and remove their memory themselves.
+    // Servers here are shut down cleanly, and remove their memory themselves.
     fn remove_segment(_segment: &Segment);
     fn remove_shared(_segment: &Segment, _name: &str);
 }
@@ -46,7 +46,7 @@ pub(crate) fn sync_file_system(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns this user: the directory that a socket is in protects it.
+/// Returns this user: the socket's directory protects it.
 pub(crate) fn peer_uid(_socket: impl AsFd) -> io::Result<u32> {
     Ok(rustix::process::geteuid().as_raw())
 }
@@ -55,7 +55,6 @@ pub(crate) fn connect(socket: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(socket)
 }
 
-/// A process, by its number.
 pub(crate) struct ProcessHandle(Pid);
 
 impl ProcessHandle {
@@ -82,7 +81,6 @@ pub(crate) fn end_tree(root: &ProcessHandle) {
     root.signal(Signal::KILL);
 }
 
-/// Processes that do not run: there are none.
 pub(crate) struct FrozenProcesses;
 
 /// Returns 0 for a process that exists: nothing here tells when it started.

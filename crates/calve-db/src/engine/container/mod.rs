@@ -1,7 +1,5 @@
-//! Servers in containers: the program of an image, on a data directory of this machine.
-//!
-//! A container has the name of a slot in the registry, drawn at random, and labels. Removed containers have both; nothing else of a user's
-//! containers is touched.
+//! Servers in containers: the program of an image, on a data directory of this machine. A container has a random name,
+//! and labels with its home and slot. Calve removes only a container with all three.
 
 mod process;
 mod runtime;
@@ -26,21 +24,20 @@ pub(crate) use process::ServerProcess;
 pub use runtime::RUNTIMES;
 pub(crate) use runtime::{Image, environment, look_at};
 
-/// The file among a server's settings that its container has as /etc/passwd.
+/// The settings file that a container has as /etc/passwd.
 pub(crate) const USERS: &str = "passwd";
-/// The file in a slot that names its container, so that it can be found without a record.
+/// The file in a slot that describes its container, so that it can be found without a record.
 pub(crate) const NOTE: &str = "container.json";
-/// The labels of a container: the home, and the slot in its registry.
+/// Labels of a container: its home, and its slot in the registry.
 const HOME: &str = "calve.home";
 const SERVER: &str = "calve.server";
 /// Podman's process that stays with a container.
 const MONITOR: &str = "conmon";
-/// The longest time for Docker's engine to make a container.
+/// The longest time that Docker's engine takes to make a container.
 const MADE_IN: Duration = Duration::from_secs(1);
-/// The longest time for it to remove a container that has ended.
+/// The longest time that it takes to remove a container that has ended.
 const REMOVED_IN: Duration = Duration::from_secs(10);
 
-/// The only container that a slot has at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Container {
     pub(crate) image: Image,
@@ -49,8 +46,7 @@ pub(crate) struct Container {
     server: String,
 }
 
-/// Writes a mount for a runtime's `--volume`. Fails if a path has a colon: runtimes separate the parts by colons, and know no other way to
-/// write one.
+/// Writes a mount for `--volume`. Fails if a path has a colon, which separates the parts and cannot be escaped.
 pub(crate) fn volume(source: &Path, at: &Path, is_read_only: bool) -> Result<OsString> {
     let has_colon = |path: &&Path| path.as_os_str().as_encoded_bytes().contains(&b':');
     if let Some(path) = [source, at].into_iter().find(has_colon) {
@@ -67,14 +63,14 @@ impl Container {
         Ok(Self { image: image.clone(), name, home: home.root.clone(), server: server.to_owned() })
     }
 
-    /// Returns whether its supervisor may have namespaces of its own. In them, podman without privilege could make none of its own, and
-    /// Docker's engine would not see the mounts.
+    /// Returns whether the supervisor may have namespaces of its own. Inside them, rootless podman could create none,
+    /// and Docker's engine would not see the mounts.
     pub(crate) fn may_isolate(&self) -> bool {
         !self.image.is_docker() && rustix::process::geteuid().is_root()
     }
 
-    /// Returns the command line that runs the program `command`, by its path in the image, in the foreground and in `directory`, and removes the
-    /// container at its end. It has no network without a port. The image's entry point does not run a program that initialises data.
+    /// Returns the command line that runs `command`, by its path in the image, in the foreground in `directory`, and
+    /// removes the container at its end. Without a port it has no network. Initialisation bypasses the entry point.
     pub(crate) fn command(
         &self,
         command: &[OsString],
@@ -93,9 +89,9 @@ impl Container {
         if !self.image.is_docker() {
             line.push("--sdnotify=ignore".into());
         }
-        // Calve asks the server itself, and its output is in the log already.
+        // Calve probes the server itself, and logs its output already.
         line.extend(["--no-healthcheck", "--log-driver=none"].map(Into::into));
-        // SELinux would have the runtime change the labels of the user's files, or the server fail.
+        // Under SELinux the runtime would relabel the user's files, or the server would fail.
         let security = ["--cap-drop=all", "--security-opt=no-new-privileges", "--security-opt=label=disable"];
         line.extend(security.map(Into::into));
         line.push(if tcp_port.is_some() { "--network=host" } else { "--network=none" }.into());
@@ -120,10 +116,9 @@ impl Container {
         line
     }
 
-    /// Asks Docker's engine for the container's first process, so that this process knows its server. Podman's is a descendant of the process that
-    /// started it.
+    /// Registers the first process of a Docker container. Podman's is a descendant of the process that started it.
     pub(crate) fn find_first_process(&self, socket: &Path) {
-        // Each question is a process, and before the server listens the answer is not needed.
+        // Each query is a process, and before the server listens nothing needs the answer.
         if !self.image.is_docker() || connection::first_processes().contains_key(socket) || !socket.exists() {
             return;
         }
@@ -133,7 +128,7 @@ impl Container {
         }
     }
 
-    /// Writes down that a slot has it, before it is there.
+    /// Records the container in its slot, before it exists.
     pub(crate) fn note(&self, slot: &Path) -> Result<()> {
         private::write_json(&slot.join(NOTE), self)
     }
@@ -143,7 +138,7 @@ impl Container {
         self.image.ask(["kill", "--signal", &signal, &self.name]).map(|_| ())
     }
 
-    /// Kills and removes it, if it is there, with its name and its labels. Returns whether it was.
+    /// Kills and removes the container with this name and these labels. Returns whether it existed.
     pub(crate) fn remove(&self) -> Result<bool> {
         let name = format!("name=^{}$", self.name);
         let home = format!("label={}", setting(HOME, &self.home).to_string_lossy());
@@ -151,10 +146,10 @@ impl Container {
         let filters = ["--filter", &name, "--filter", &home, "--filter", &server];
         let listed = self.image.ask(["ps", "--all", "--quiet", "--no-trunc"].iter().chain(&filters))?;
         let Some(id) = listed.lines().next().filter(|id| !id.is_empty()) else { return Ok(false) };
-        // Docker's kills at once.
+        // Docker kills at once.
         let at_once: &[&str] = if self.image.is_docker() { &[] } else { &["--time=0"] };
         if let Err(error) = self.image.ask(["rm", "--force", "--volumes"].iter().chain(at_once).chain(&[id])) {
-            // It may have removed itself meanwhile, or Docker's engine may be about to, because it has ended.
+            // It may have removed itself meanwhile, or Docker's engine may be about to.
             let started = Instant::now();
             while self.image.ask(["ps", "--all", "--quiet", "--no-trunc"])?.contains(id) {
                 if !self.image.is_docker() || started.elapsed() > REMOVED_IN {
@@ -166,7 +161,7 @@ impl Container {
         Ok(true)
     }
 
-    /// Removes it like [`Self::remove`], after the process that started it was killed: Docker's engine goes on with what it was asked for.
+    /// Removes it after its starter was killed: Docker's engine may still be making it.
     pub(crate) fn remove_late(&self) -> Result<bool> {
         let started = Instant::now();
         loop {
@@ -180,23 +175,23 @@ impl Container {
     }
 }
 
-/// Writes the file by which programs of an image know the name of their user.
+/// Writes the passwd file by which programs of an image know their user's name.
 pub(crate) fn name_user(settings: &Directory, name: &str, account: Account) -> Result<()> {
     let users = format!("root:x:0:0::/:/bin/sh\n{name}:x:{}:{}::/:/bin/sh\n", account.user, account.group);
     private::write_shared(settings, USERS, &users, account).map(drop)
 }
 
-/// Returns whether the server of a slot is in a container.
+/// Returns whether a slot's server is in a container.
 pub(crate) fn is_noted(slot: &Path) -> bool {
     slot.join(NOTE).exists()
 }
 
-/// Removes the container that a slot had, whose supervisor was killed, or has tried to. `was_ready`: whether its server was.
+/// Removes the container of a slot whose supervisor was killed, or could not. `was_ready`: its server was.
 pub(crate) fn remove_left(slot: &Path, was_ready: bool) -> Result<()> {
     let Some(container) = private::read_json::<Container>(&slot.join(NOTE))? else { return Ok(()) };
-    // That of a server which was ready was there.
+    // The container of a ready server exists already.
     _ = if was_ready { container.remove() } else { container.remove_late() }?;
-    // Podman, killed while it makes a container, leaves a process that it does not remember.
+    // Podman that is killed while it makes a container leaves a monitor that it does not remember.
     sys::with_argument(MONITOR, &container.name).iter().for_each(sys::end_tree);
     Ok(())
 }

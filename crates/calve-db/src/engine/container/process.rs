@@ -9,7 +9,7 @@ use super::Container;
 use crate::error::{Error, Result};
 use crate::sys::{ProcessEnd, Server, wait_for_any};
 
-/// The number that a runtime's exit code adds to that of the signal that ended a container's first process.
+/// Runtimes exit with this plus the number of the signal that ended the container's first process.
 const BY_SIGNAL: i32 = 128;
 /// How long a runtime may take to notice that its container is gone.
 const NOTICES_IN: Duration = Duration::from_secs(10);
@@ -26,7 +26,7 @@ impl ServerProcess {
         Self { server, container, left: None }
     }
 
-    /// Returns the number of the server's first process, or that of the container's runtime.
+    /// Returns the pid of the server's first process, or of the container's runtime.
     pub(crate) fn pid(&self) -> u32 {
         self.server.pid()
     }
@@ -43,10 +43,9 @@ impl ServerProcess {
         Ok(())
     }
 
-    /// Kills it. A container is removed too.
     pub(crate) fn kill(&mut self) {
         let Some(container) = &self.container else { return self.server.process.signal(Signal::KILL) };
-        // The runtime ends with its container. While that is still being made, it is ended first.
+        // The runtime ends with its container. Before that exists, the runtime is killed first.
         if !matches!(container.remove(), Ok(true)) || !self.ends_within(NOTICES_IN) {
             self.server.process.signal(Signal::KILL);
             self.ends_within(NOTICES_IN);
@@ -54,7 +53,7 @@ impl ServerProcess {
         }
     }
 
-    /// Fails if it was killed, and its container could not be removed.
+    /// Fails if its container could not be removed after a kill.
     pub(crate) fn check_removed(&mut self) -> Result<()> {
         self.left.take().map_or(Ok(()), Err)
     }
@@ -83,10 +82,10 @@ impl ServerProcess {
         match (&self.container, ended) {
             (Some(_), ProcessEnd::Exit(code)) if code > BY_SIGNAL => ProcessEnd::Signal(code - BY_SIGNAL),
             (Some(container), ProcessEnd::Signal(_)) => {
-                // The runtime was killed, which leaves its container.
+                // A killed runtime leaves its container.
                 match container.remove() {
                     Ok(true) => (self.container, self.left) = (None, None),
-                    // Nothing was left, unless removing it has failed before.
+                    // Nothing was left, unless an earlier removal failed.
                     Ok(false) => self.container = self.container.take().filter(|_| self.left.is_some()),
                     Err(error) => self.left = Some(error),
                 }

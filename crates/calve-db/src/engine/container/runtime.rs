@@ -1,4 +1,4 @@
-//! Podman and Docker: finding them, their images, and what they say.
+//! Podman and Docker: how Calve finds them and their images, and reads their answers.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -17,10 +17,10 @@ use crate::engine::programs::{self, Program};
 use crate::error::{AtPath as _, Error, Operation, Remedy, Result};
 use crate::sys;
 
-/// Those that are looked for, unless the caller has others.
+/// The default runtimes, the best first.
 pub const RUNTIMES: [&str; 2] = ["podman", "docker"];
 
-/// Prints the machine's boot, the path of the server's program in an image, and its version. Its arguments are the name and the usual places.
+/// Prints the boot id, and the path and version of the server's program. `$0` is its name, `$@` the usual paths.
 const LOOK: &str = r#"read -r boot </proc/sys/kernel/random/boot_id
 echo "$boot"
 for program in "$(command -v "$0")" "$@"; do
@@ -30,32 +30,29 @@ exit 127"#;
 
 const LOOKING: [&str; 6] = ["run", "--rm", "--pull=never", "--network=none", "--cap-drop=all", "--entrypoint=sh"];
 
-/// How long a runtime may take to answer. An engine that hangs is not to keep every command from its work.
+/// The longest wait for a runtime: an engine that hangs must not block every command.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The address of a Docker engine that may be on this machine.
+/// The beginning of a Docker engine's address that may be local.
 const LOCAL: &str = "unix://";
 
-/// Variables that send podman to a service, whose containers are no descendants of this process, and may be elsewhere.
+/// Variables that send podman to a service: its containers are no descendants of this process, and may be elsewhere.
 const OF_SERVICES: [&str; 2] = ["CONTAINER_HOST", "CONTAINER_CONNECTION"];
 
-/// Returns this process's environment for a runtime.
 pub(crate) fn environment() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| !OF_SERVICES.iter().any(|service| name == service))
 }
 
-/// An image, and the program that runs containers of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Image {
     pub(crate) runtime: PathBuf,
-    /// The address of Docker's engine, which the environment of a later command may not name. `None`: the runtime is podman.
+    /// The address of Docker's engine, which a later command's environment may lack. `None`: the runtime is podman.
     engine: Option<String>,
-    /// Where Docker would make volumes for its containers: what it declares.
+    /// The volumes that the image declares. Docker would create them.
     volumes: Vec<String>,
-    /// The user's name for it.
     pub(crate) name: String,
-    /// Its identity: the name may come to mean another one.
+    /// The image's id: the name may mean another image later.
     pub(crate) id: String,
 }
 
@@ -82,13 +79,13 @@ impl Image {
         self.engine.is_some()
     }
 
-    /// Returns the identity of the image that has the name, or the identity, now.
+    /// Returns the id of the image that has this name or id now.
     fn identity(&self, image: &str) -> Result<String> {
         let inspected = self.ask(["image", "inspect", "--format", "{{.Id}}", "--", image]);
         Ok(inspected.map_err(|error| self.unless_missing(error))?.trim().to_owned())
     }
 
-    /// Returns the error that there is no such image, if the runtime can tell.
+    /// Reports a missing image, or the original error if the runtime does not work at all.
     fn unless_missing(&self, error: Error) -> Error {
         if self.ask(["images", "--quiet"]).is_err() {
             return error;
@@ -98,24 +95,22 @@ impl Image {
         Error::failed(text, Remedy::PullImage { runtime, image })
     }
 
-    /// Returns why no container can be started from an image.
     pub(crate) fn missing(&self) -> Option<Error> {
         self.identity(&self.id).err()
     }
 
-    /// Returns what a command line begins with.
     pub(super) fn program(&self) -> Vec<OsString> {
         let mut words = vec![self.runtime.clone().into()];
         words.extend(self.engine.iter().flat_map(|engine| ["--host".into(), engine.into()]));
         words
     }
 
-    /// Returns the options of every container. Its files belong to this user, whose number podman's namespaces would change. The volumes that
-    /// an image declares are not used; Docker would make them where nothing else is.
+    /// Returns the options of every container. Its files belong to this user, whose id podman's namespaces would
+    /// change. Declared volumes stay unused: Docker would create them wherever nothing else is mounted.
     pub(super) fn options(&self) -> Vec<OsString> {
         match (self.is_docker(), rustix::process::geteuid().is_root()) {
             (true, _) => self.volumes.iter().map(|path| format!("--tmpfs={path}").into()).collect(),
-            // The user may have set another one as the default.
+            // The user's default may be another namespace.
             (false, true) => vec!["--image-volume=ignore".into(), "--userns=host".into()],
             (false, false) => vec!["--image-volume=ignore".into(), "--userns=keep-id".into()],
         }
@@ -125,13 +120,13 @@ impl Image {
         ask(&self.runtime, self.engine.as_deref(), words)
     }
 
-    /// Runs [`LOOK`] in the image, and returns its output. Also reports whether its containers see `seen`.
+    /// Runs [`LOOK`] in the image. Returns its output, and whether its containers see the file `seen`.
     fn look(&self, program: &str, places: &[PathBuf], seen: &Path) -> Result<(String, bool)> {
         let error = match self.look_with(program, places, Some(seen)) {
             Ok(printed) => return Ok((printed, true)),
             Err(error) => error,
         };
-        // The engine made no container. Was that for lack of the file?
+        // The engine made no container, maybe because it does not see the file.
         if self.is_docker()
             && matches!(error, Error::Runtime { code: Some(125), .. })
             && let Ok(printed) = self.look_with(program, places, None)
@@ -145,7 +140,7 @@ impl Image {
         let mut words = LOOKING.map(OsString::from).to_vec();
         words.extend(self.options());
         if let (Some(seen), true) = (seen, self.is_docker()) {
-            // Other than with `--volume`, the engine makes no directory where it finds none.
+            // Unlike `--volume`, this creates no directory for a missing source.
             words.extend(["--mount".into(), mounted(seen)]);
         }
         words.extend([self.id.as_str(), "-c", LOOK, program].map(OsString::from));
@@ -164,15 +159,15 @@ impl Image {
         Error::failed(format!("the image `{}` {wrong}", self.name.escape_default()), Remedy::ChooseImage)
     }
 
-    /// Returns whether the engine's containers have other numbers of users than this machine.
+    /// Returns whether the engine's containers have other user ids than this machine.
     fn changes_ids(&self) -> Result<bool> {
         let security = self.ask(["info", "--format", "{{json .SecurityOptions}}"])?;
         Ok(["name=rootless", "name=userns"].iter().any(|option| security.contains(option)))
     }
 
-    /// Returns whether the image names another processor than this machine's. An emulator may run it all the same.
+    /// Returns whether the image is for another processor. An emulator may run it all the same.
     fn is_foreign(&self) -> bool {
-        // The names of Go (GOARCH).
+        // Go's names (GOARCH).
         let own = match std::env::consts::ARCH {
             "x86" => "386",
             "x86_64" => "amd64",
@@ -185,25 +180,23 @@ impl Image {
     }
 }
 
-/// Returns the address of the engine that docker asks. Fails when it is on another machine, whose ports are not this one's.
+/// Returns the address of docker's engine. Fails if that is on another machine, whose ports are not this one's.
 fn docker_engine(runtime: &Path) -> Result<String> {
     let address = ask(runtime, None, ["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"])?;
     let address = address.trim().to_owned();
     if !address.starts_with(LOCAL) {
         return Err(elsewhere(runtime));
     }
-    // If it does not run, this says so best.
+    // This reports best that the engine does not run.
     ask(runtime, Some(&address), ["version", "--format", "{{.Server.Version}}"])?;
     Ok(address)
 }
 
-/// Returns the error for an engine whose containers have other files, users or ports than this machine.
 fn elsewhere(runtime: &Path) -> Error {
     let text = format!("the engine of `{}` does not share this machine's files and users", ShownPath(runtime));
     Error::failed(text, Remedy::UseLocalServer)
 }
 
-/// Writes a read-only mount of a file as fields that commas separate.
 fn mounted(path: &Path) -> OsString {
     let path = path.to_string_lossy().replace('"', "\"\"");
     format!("type=bind,readonly,\"src={path}\",\"dst={path}\"").into()
@@ -223,19 +216,19 @@ fn ask(runtime: &Path, engine: Option<&str>, words: impl IntoIterator<Item = imp
         return Ok(text(&output.stdout));
     }
     let (runtime, said) = (runtime.to_path_buf(), text(&output.stderr).trim_end().to_owned());
-    // Podman names the file that it reads them from, and ends as it does for other reasons.
+    // Podman names the file that it reads them from. Its exit code is that of other failures.
     Err(match said.contains("/etc/subuid") {
         true => Error::NoSubordinateIds { runtime, said },
         false => Error::Runtime { runtime, code: output.status.code(), said },
     })
 }
 
-/// Runs a command, and returns its output, or `None` if it had to be killed because it took too long.
+/// Runs a command. Returns `None` if it took too long and was killed.
 fn output(mut command: Command) -> io::Result<Option<Output>> {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let process = sys::ProcessHandle::open(child.id(), None);
     let (ended, end) = mpsc::channel();
-    // Processes that it has started may hold the pipes for longer, so this thread is not waited for.
+    // Its descendants may hold the pipes for longer, so this thread is not joined.
     thread::spawn(move || ended.send(child.wait_with_output()));
     match end.recv_timeout(PATIENCE) {
         Ok(output) => output.map(Some),
@@ -246,7 +239,7 @@ fn output(mut command: Command) -> io::Result<Option<Output>> {
     }
 }
 
-/// Finds the programs that may run containers by their names in `search`, or by their paths, in this order.
+/// Finds runtimes, in this order: by name in `search`, or by path.
 fn find(names: &[&Path], search: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let first = |name: &&Path| {
         let places = if name.components().count() > 1 { vec![PathBuf::new()] } else { search.to_vec() };
@@ -255,8 +248,8 @@ fn find(names: &[&Path], search: &[PathBuf]) -> Result<Vec<PathBuf>> {
     names.iter().filter_map(first).map(|path| fs_err::canonicalize(&path).at(Operation::Find, path)).collect()
 }
 
-/// Finds an image that is here, and the server's program in it. The first runtime that has the image is used: of these names in `search`, or at
-/// these paths. Fails if its engine is on another machine, which does not see the file `seen`.
+/// Finds a local image, and the server's program in it, by the first runtime in `names` that has the image. Fails if
+/// the engine is on another machine, which does not see the file `seen`.
 pub(crate) fn look_at(
     engine: &dyn Engine,
     image: &str,
@@ -269,7 +262,7 @@ pub(crate) fn look_at(
         let names: Vec<String> = names.iter().map(|name| format!("`{}`", ShownPath(name))).collect();
         return Err(Error::failed(format!("cannot find {}", names.join(" or ")), Remedy::InstallRuntime));
     };
-    // If none has it, the error is that of the first one.
+    // If no runtime has it, the error is the first one's.
     let image = first.or_else(|error| tried.find_map(Result::ok).ok_or(error))?;
     let program = engine.program();
     let places: Vec<PathBuf> = engine.usual_places().iter().map(|place| place.join(program)).collect();

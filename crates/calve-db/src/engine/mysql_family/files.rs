@@ -1,4 +1,4 @@
-//! The data directories of MariaDB and MySQL, while no server uses them. No link in it is followed.
+//! Data directories of MariaDB and MySQL without a server. No link in them is followed.
 
 use std::io::Read as _;
 use std::os::fd::AsFd as _;
@@ -13,12 +13,11 @@ use crate::files::confined;
 use crate::files::directory::Directory;
 use crate::sys;
 
-/// More than any of the small files has that are read as a whole.
+/// The limit for small files, which are read whole.
 const SMALL_BYTES: u64 = 1 << 20;
-/// With `DATA DIRECTORY=`, a file of that name in place of the table has its path.
+/// With `DATA DIRECTORY=`, a file of this ending replaces the table, and holds its path.
 const POINTERS: &[&str] = &[".isl"];
 
-/// Opens a data directory of either engine. Refuses other directories.
 fn open(path: &Path, engine: &str) -> Result<Directory> {
     let data = Directory::open(path)?;
     if data.stat("ibdata1")?.is_none() || data.stat("mysql")?.is_none() {
@@ -62,7 +61,7 @@ pub(super) fn examine_mysql(path: &Path, version: &Version) -> Result<()> {
     if data.stat("mysql.ibd")?.is_none() {
         return refuse(made_by("MySQL before 8.0"));
     }
-    // Links are not opened.
+    // First, because links are not opened.
     is_apart(&data, path, &["ibdata1", "mysql.ibd"])?;
     let Some(mut dictionary) = data.file("mysql.ibd")? else {
         return refuse(UnusableData::Incomplete("`mysql.ibd` is gone".into()));
@@ -80,7 +79,7 @@ pub(super) fn examine_mysql(path: &Path, version: &Version) -> Result<()> {
     Ok(())
 }
 
-/// Checks that nothing leads out of it, and that no server uses it: servers lock `locked` for as long as they live (fcntl(2)).
+/// Refuses links that lead out, and directories in use: servers lock `locked` for as long as they live (fcntl(2)).
 fn is_apart(data: &Directory, path: &Path, locked: &[&str]) -> Result<()> {
     confined::check(data, POINTERS)?;
     for name in locked {
@@ -91,7 +90,7 @@ fn is_apart(data: &Directory, path: &Path, locked: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the creator of the redo log, which is in the log's header: 32 bytes at 16, `MariaDB 10.11.6`.
+/// Returns the creator of the redo log, from its header: 32 bytes at 16, such as `MariaDB 10.11.6`.
 fn log_creator(data: &Directory) -> Result<Option<String>> {
     let mut head = [0; 48];
     let Some(mut file) = data.file("ib_logfile0")? else { return Ok(None) };
@@ -113,7 +112,7 @@ pub(super) fn neutralise(path: &Path) -> Result<Vec<String>> {
         let Some(name) = entry.name.to_str() else { continue };
         let replica = name == "multi-master.info" || name.starts_with("master") && name.ends_with(".info");
         let relay = name.starts_with("relay-log") && name.ends_with(".info") || name.contains("relay-bin");
-        // Every server makes an empty one.
+        // Every server creates an empty one.
         let says_something = data.stat(name)?.is_some_and(|found| found.st_size > 0);
         if (replica || relay) && data.remove_file(name)? && says_something {
             done.push(format!("removed `{name}`, the state of a replica"));
@@ -136,7 +135,7 @@ pub(super) fn scrub(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes a binary log. Its index names its files, one a line. Files that are elsewhere stay there.
+/// Removes a binary log: the files that its index lists, one a line, but for those elsewhere.
 fn binary_log(data: &Directory, index: &str) -> Result<()> {
     let text = data.read(index, SMALL_BYTES)?.unwrap_or_default();
     for line in text.split(|byte| *byte == b'\n') {

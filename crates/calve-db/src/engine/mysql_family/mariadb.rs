@@ -6,18 +6,16 @@ use std::path::{Path, PathBuf};
 use crate::engine::Purpose;
 use crate::error::{Error, Result};
 
-/// The file that InnoDB logs into. Another size than the server's is changed when it starts, so it is the same everywhere.
+/// A server resizes an InnoDB log of another size when it starts, so the size is the same everywhere.
 pub(super) const LOG_SIZE: &str = "--innodb-log-file-size=32M";
 
-/// The data are not worth a wait for the disk. What is committed is written at once, without that wait: it outlives a server that crashes or
-/// is killed.
+/// No waits for the disk. Commits are still written at once, and survive a crash or kill of the server.
 const FAST: &[&str] = &["--innodb-flush-log-at-trx-commit=2", "--skip-innodb-doublewrite", "--debug-no-sync"];
 
-/// Data that is kept is worth it.
 const DURABLE: &[&str] = &["--innodb-flush-log-at-trx-commit=1", "--innodb-doublewrite"];
 
-/// Native AIO is off because `io_setup` fails, after retrying for seconds, with many servers. The last ones keep the server from contacting
-/// other machines.
+/// Native AIO is off: with many servers `io_setup` fails, after retrying for seconds. The last ones keep the server
+/// from contacting other machines.
 const FIXED: &[&str] = &[
     LOG_SIZE,
     "--innodb-flush-method=fsync",
@@ -34,7 +32,7 @@ const FIXED: &[&str] = &[
     "--event-scheduler=OFF",
 ];
 
-/// Returns what the command that fills a data directory begins with. `base`: the installation.
+/// Returns the first words of the command that fills a data directory. `base`: the installation.
 pub(super) fn init(base: &Path, is_there: &dyn Fn(&Path) -> bool) -> Result<Vec<OsString>> {
     let places: Vec<PathBuf> =
         ["bin", "scripts", "sbin"].map(|place| base.join(place).join("mariadb-install-db")).to_vec();

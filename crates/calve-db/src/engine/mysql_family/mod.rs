@@ -1,7 +1,7 @@
 //! MariaDB and MySQL: one protocol, two programs.
 //!
-//! Neither tells whether something was written ([`Engine::written`](super::Engine::written)): the position in InnoDB's log is moved further by
-//! a shutdown or a purge than by some writes, and not at all by others. docs/environments.md has the measurements.
+//! Neither has [`Engine::written`](super::Engine::written): a shutdown or a purge moves the position in InnoDB's log
+//! further than some writes do, and other writes do not move it. docs/environments.md has the measurements.
 
 mod files;
 mod mariadb;
@@ -24,7 +24,6 @@ use crate::engine::connection::Connection;
 use crate::error::{Error, Operation, Remedy, Result};
 use crate::files::runtime;
 
-/// The two engines, which have one protocol, and other programs, options and data directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MysqlFamily {
     /// 10.6 and later.
@@ -34,20 +33,19 @@ pub(super) enum MysqlFamily {
 }
 
 const USER: &str = "root";
-/// The user of TCP, as a name of SQL.
+/// The TCP user, as an SQL name.
 const ACCOUNT: &str = "root@'127.0.0.1'";
 /// A database that `mariadb-install-db` makes, and `mysqld --initialize` does not.
 const DATABASE: &str = "test";
 const SOCKET: &str = "mysql.sock";
 const STANDARD_PORT: u16 = 3306;
-/// A greeting, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST_GREETING: u64 = 4096;
 
-/// The longest path of a data directory. The servers cut paths at 512 bytes (FN_REFLEN), and add names to that of the directory.
+/// Servers cut paths at 512 bytes (FN_REFLEN), and append names to the data directory's.
 const LONGEST_DATA_PATH: usize = 460;
 
-/// The variables that the clients and libraries of MariaDB and MySQL read and Calve does not set.
+/// Variables that the clients and libraries of MariaDB and MySQL read and Calve does not set.
 const FOREIGN: &[&str] = &[
     "MYSQL_PWD",
     "MYSQL_GROUP_SUFFIX",
@@ -62,16 +60,16 @@ const FOREIGN: &[&str] = &[
     "LIBMYSQL_ENABLE_CLEARTEXT_PLUGIN",
 ];
 
-/// From the data directory, in which the server works. The option is a list of paths, which colons separate, and a whole path may have one.
+/// Relative to the data directory: the option is a colon-separated list, and an absolute path may have a colon.
 const TEMPORARY: &str = "--tmpdir=../tmp";
 
-/// Quotes a value of an option file, in which `#` begins a comment. What has one kind of quotes takes the other.
+/// Quotes a value of an option file, where `#` begins a comment. A value with one kind of quotes gets the other.
 fn quoted(value: &str) -> String {
     let quote = if value.contains('"') { '\'' } else { '"' };
     format!("{quote}{}{quote}", value.replace('\\', "\\\\"))
 }
 
-/// Returns the option that names the data directory. Fails if the server would cut its path.
+/// Fails if the server would cut the data directory's path.
 fn data_option(data: &Path) -> Result<OsString> {
     let (path, bytes) = (ShownPath(data), data.as_os_str().len());
     if bytes > LONGEST_DATA_PATH {
@@ -83,7 +81,7 @@ fn data_option(data: &Path) -> Result<OsString> {
     Ok(setting("--datadir", data))
 }
 
-/// Returns the installation that a server program belongs to: the directory above `bin`, `sbin` or `libexec`.
+/// Returns the installation of a server program: the directory above `bin`, `sbin` or `libexec`.
 fn base(program: &Path) -> &Path {
     program.ancestors().nth(2).unwrap_or(program)
 }
@@ -96,8 +94,7 @@ impl MysqlFamily {
         }
     }
 
-    /// Returns the statements that the server runs before it lets anybody in, one a line. The password is of letters and digits, and needs no
-    /// quoting.
+    /// Returns the statements that run before the first login, one a line. The alphanumeric password needs no quotes.
     fn first_statements(self, instance: &Instance) -> String {
         let is_taken_over = instance.purpose == Purpose::TakeOver;
         let mut sql = String::new();
@@ -138,7 +135,7 @@ impl Engine for MysqlFamily {
         ["/usr/sbin", "/usr/libexec", "/usr/local/sbin", "/usr/local/mysql/bin", &brew].map(PathBuf::from).to_vec()
     }
 
-    /// MySQL refuses data of a later release of the server's own series too.
+    /// MySQL also refuses data of a later release in the server's own series.
     fn takes(&self, maker: &Version, server: &Version) -> bool {
         let is_earlier = self.either(true, maker.patch() <= server.patch());
         (maker.major, maker.minor) == (server.major, server.minor) && is_earlier
@@ -154,7 +151,7 @@ impl Engine for MysqlFamily {
 
     fn unsupported(&self, version: &Version) -> Option<&'static str> {
         let number = (version.major, version.minor);
-        // MariaDB's packages have a `mysqld` too.
+        // MariaDB's packages also have a `mysqld`.
         let fits = match self {
             Self::Mariadb => version.text.contains("-MariaDB") && number >= (10, 6),
             Self::Mysql => !version.text.contains("MariaDB") && number >= (8, 0),
@@ -203,10 +200,10 @@ impl Engine for MysqlFamily {
             None => command.push("--skip-networking".into()),
         }
         if !purpose.is_on_a_template() {
-            // All of it is written, and nothing is left to be cleaned up by each server anew.
+            // Writes everything, and leaves no cleanup for each server on the template to repeat.
             command.push("--innodb-fast-shutdown=0".into());
         }
-        // Those that clients know are beside it, wherever this server puts its own at first.
+        // Clients know the sockets beside it, wherever this server puts its own at first.
         let socket = instance.settings.path.with_file_name(runtime::SOCKETS).join(SOCKET);
         let client = format!(
             "[client]\nsocket={}\nhost=localhost\nport={}\nuser={}\npassword=\n[mysql]\ndatabase={DATABASE}\n",
@@ -245,7 +242,7 @@ impl Engine for MysqlFamily {
     }
 
     fn memory_bytes(&self, _: &Path) -> u64 {
-        // The buffer pool, and what it takes without.
+        // The buffer pool, and the server's other memory.
         self.either(192, 384) << 20
     }
 
@@ -253,7 +250,7 @@ impl Engine for MysqlFamily {
         option_files::check(home)
     }
 
-    /// Asks for the greeting, which any server gives.
+    /// Reads the greeting, which every server sends.
     fn probe(&self, address: &Address, patience: Duration) -> std::result::Result<(), Refusal> {
         let mut connection = Connection::open(address, patience).ok_or(Refusal::NotYet)?;
         let mut head = [0; 5];
@@ -277,7 +274,7 @@ impl Engine for MysqlFamily {
         }
     }
 
-    /// Warns that events do not run. This client logs in without a password, so it does not warn where root has one.
+    /// Warns of events that do not run. Gives no warning where root has a password: this client logs in without one.
     fn without_effect(&self, address: &Address) -> Vec<String> {
         let count = Connection::open(address, PATIENCE).and_then(|connection| {
             let mut session = Session::connect(connection, USER).ok()?;
@@ -294,8 +291,8 @@ impl Engine for MysqlFamily {
         let failed = |error| Error::io(Operation::AskForGreeting, &address.socket, error);
         let connection = Connection::open(address, PATIENCE);
         let connection = connection.ok_or_else(|| failed(std::io::ErrorKind::ConnectionRefused.into()))?;
-        // The greeting: its length and number (4 bytes), the protocol's version, the server's (up to a zero byte), and the number
-        // of the connection, which each one raises.
+        // The greeting: length and sequence number (4 bytes), protocol version, server version (up to a zero byte), and
+        // the connection's number, which each connection raises.
         let mut greeting = std::io::BufReader::new(connection.take(LONGEST_GREETING));
         let (mut version, mut number) = (Vec::new(), [0; 4]);
         greeting.read_exact(&mut [0; 5]).map_err(failed)?;
@@ -310,8 +307,8 @@ impl Engine for MysqlFamily {
         let port = tcp.unwrap_or(STANDARD_PORT);
         let secret = password.map_or(String::new(), |password| format!(":{password}"));
         let url = format!("mysql://{USER}@localhost/{DATABASE}?socket={}", in_query(&path));
-        // The clients' own configuration, which on Debian names a socket, overrides MYSQL_UNIX_PORT, but not the file in MYSQL_HOME. A login path
-        // would override everything: the file that is named cannot exist.
+        // The clients' own configuration (Debian's names a socket) overrides MYSQL_UNIX_PORT, but not the file in
+        // MYSQL_HOME. A login path would override everything, so its file is one that cannot exist.
         let variables = [
             (URL_VARIABLE, url.clone()),
             ("MYSQL_UNIX_PORT", path.clone()),

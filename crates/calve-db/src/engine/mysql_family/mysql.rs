@@ -5,21 +5,19 @@ use std::path::Path;
 
 use crate::engine::Purpose;
 
-/// Settings that shape the data directory. Another size of the redo log than the server's is changed when it starts, so it is the same everywhere.
+/// A server resizes a redo log of another size when it starts, so the size is the same everywhere.
 pub(super) const LOG_SIZE: &str = "--loose-innodb-redo-log-capacity=32M";
-/// The same before 8.0.30, for each of the two files.
+/// The same before 8.0.30, for each of two files.
 pub(super) const OLD_LOG_SIZE: &str = "--loose-innodb-log-file-size=16M";
 
-/// The data are not worth a wait for the disk, nor is filling the data directory. What is committed is written at once, without that wait: it
-/// outlives a server that crashes or is killed.
+/// No waits for the disk, not even in initialisation. Commits are written at once, and survive a killed server.
 const FAST: &[&str] =
     &["--innodb-flush-log-at-trx-commit=2", "--innodb-flush-method=nosync", "--innodb-doublewrite=OFF"];
 
-/// Data that is kept is worth it.
 const DURABLE: &[&str] =
     &["--innodb-flush-log-at-trx-commit=1", "--innodb-flush-method=fsync", "--innodb-doublewrite=ON"];
 
-/// Settings for filling the data directory too. Native AIO is off because `io_setup` fails, after retrying for seconds, with many servers.
+/// For initialisation too. Native AIO is off: with many servers `io_setup` fails, after retrying for seconds.
 const STORAGE: &[&str] = &[
     LOG_SIZE,
     OLD_LOG_SIZE,
@@ -31,13 +29,13 @@ const STORAGE: &[&str] = &[
     "--secure-file-priv=NULL",
 ];
 
-/// `SET PERSIST` overrides the command line unless that is off. The last ones keep the server from contacting other machines; the names of
-/// replication differ between versions.
+/// Persisted globals are off: `SET PERSIST` would override the command line. The last ones keep the server from
+/// contacting other machines. The names of replication differ between versions.
 const FIXED: &[&str] = &[
     "--skip-innodb-buffer-pool-load-at-startup",
     "--skip-performance-schema",
     "--key-buffer-size=1M",
-    // A recovery is reported as a note.
+    // Reports a recovery, which is a note.
     "--log-error-verbosity=3",
     "--persisted-globals-load=OFF",
     "--skip-name-resolve",
@@ -47,10 +45,9 @@ const FIXED: &[&str] = &[
     "--event-scheduler=OFF",
 ];
 
-/// Certificates and keys are made with a template, and not by each of its servers.
+/// A template has its certificates and keys, so that none of its servers makes them.
 const KEYS_ARE_THERE: &[&str] = &["--auto-generate-certs=OFF", "--caching-sha2-password-auto-generate-rsa-keys=OFF"];
 
-/// Returns what the command that fills a data directory begins with.
 pub(super) fn init(program: &Path) -> Vec<OsString> {
     let mut command = vec![program.into(), "--no-defaults".into(), "--initialize-insecure".into()];
     command.extend(STORAGE.iter().chain(FAST).map(OsString::from));

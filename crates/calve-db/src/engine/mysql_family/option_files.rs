@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 
-/// The groups of options that MariaDB's and MySQL's own clients read.
+/// The option groups that MariaDB's and MySQL's own clients read.
 const CLIENTS: &[&str] = &[
     "client",
     "client-server",
@@ -27,17 +27,15 @@ const CLIENTS: &[&str] = &[
     "mariadb-slap",
 ];
 const WHERE: &[&str] = &["host", "port", "socket", "protocol", "pipe"];
-/// The option files of distributions and vendors.
 const OF_THE_SYSTEM: &[&str] =
     &["/etc/my.cnf", "/etc/mysql/my.cnf", "/usr/local/etc/my.cnf", "/opt/homebrew/etc/my.cnf"];
 const LARGEST_BYTES: u64 = 1 << 20;
 /// The maximum depth of includes. Some files include themselves.
 const DEEPEST: usize = 10;
 
-/// Refuses option files that would lead the clients to another server whatever their environment says. `home` is the directory whose `.my.cnf`
-/// they read.
+/// Refuses option files that lead clients to another server, whatever their environment. `home`: has `.my.cnf`.
 pub(super) fn check(home: Option<&Path>) -> Result<()> {
-    // Calve's own file, which is read later than these, overrides all but the protocol.
+    // Clients read Calve's own file later than these. It overrides all but the protocol.
     for path in OF_THE_SYSTEM {
         check_file(Path::new(path), &["protocol", "pipe"], 0)?;
     }
@@ -45,7 +43,7 @@ pub(super) fn check(home: Option<&Path>) -> Result<()> {
 }
 
 fn check_file(path: &Path, options: &[&str], depth: usize) -> Result<()> {
-    // A file that these clients cannot read, they do not obey either. A user may keep the file elsewhere, and link it.
+    // Clients ignore files that they cannot read. A user may keep the file elsewhere, and link it.
     let Ok(path) = fs_err::canonicalize(path) else { return Ok(()) };
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
     let Ok(Some(text)) = Directory::open(above).and_then(|above| above.read_to_string(name, LARGEST_BYTES)) else {
@@ -66,7 +64,6 @@ fn check_file(path: &Path, options: &[&str], depth: usize) -> Result<()> {
     Ok(())
 }
 
-/// Returns the files that an `!include` or `!includedir` names.
 fn included(directive: &str) -> Vec<PathBuf> {
     if let Some(directory) = directive.strip_prefix("includedir") {
         let directory = Path::new(directory.trim());
@@ -77,7 +74,7 @@ fn included(directive: &str) -> Vec<PathBuf> {
     directive.strip_prefix("include").map(|file| PathBuf::from(file.trim())).into_iter().collect()
 }
 
-/// Returns the option that a line sets, if it is one of `options` and leads elsewhere. Names may be shortened and have `_` for `-`.
+/// Returns the member of `options` that a line sets to lead elsewhere. Names may be shortened, with `_` for `-`.
 fn leads_elsewhere(line: &str, options: &[&str]) -> Option<String> {
     let (name, value) = line.split_once('=').unwrap_or((line, ""));
     let name = name.trim().replace('_', "-").to_ascii_lowercase();

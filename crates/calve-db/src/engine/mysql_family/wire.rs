@@ -1,9 +1,8 @@
-//! The little of MySQL's protocol that is needed: logging in without a password, and one query at a time (Client/Server Protocol,
-//! "Connection Phase" and "Text Protocol").
+//! The needed part of MySQL's Client/Server Protocol: "Connection Phase" without a password, and "Text Protocol".
 
 use std::io::{self, BufReader, Read, Write};
 
-/// A message in several packets is longer than anything that is asked for.
+/// A message in several packets would be longer than every answer to Calve.
 const LONGEST_PACKET: usize = (1 << 24) - 2;
 /// CLIENT_LONG_PASSWORD, CLIENT_PROTOCOL_41, CLIENT_TRANSACTIONS, CLIENT_SECURE_CONNECTION, CLIENT_PLUGIN_AUTH.
 const CAPABILITIES: u32 = 1 | 1 << 9 | 1 << 13 | 1 << 15 | 1 << 19;
@@ -17,10 +16,9 @@ const LOCAL_FILE: u8 = 0xfb;
 const END: u8 = 0xfe;
 const ERROR: u8 = 0xff;
 
-/// A row: NULL is `None`.
+/// `None` is NULL.
 pub(super) type QueryRow = Vec<Option<String>>;
 
-/// A session of a user without a password.
 #[derive(Debug)]
 pub struct Session<S> {
     stream: BufReader<S>,
@@ -28,7 +26,6 @@ pub struct Session<S> {
 }
 
 impl<S: Read + Write> Session<S> {
-    /// Logs in over a socket.
     pub fn connect(stream: S, user: &str) -> io::Result<Self> {
         let mut session = Self { stream: BufReader::new(stream), number: 0 };
         session.packet()?;
@@ -37,7 +34,7 @@ impl<S: Read + Write> Session<S> {
         login.push(UTF8MB4);
         login.extend_from_slice(&[0; 23]);
         login.extend_from_slice(user.as_bytes());
-        // The end of the name, and a password of no length.
+        // The end of the name, and an empty password.
         login.extend_from_slice(&[0, 0]);
         login.extend_from_slice(PLUGIN.as_bytes());
         login.push(0);
@@ -46,7 +43,7 @@ impl<S: Read + Write> Session<S> {
             let said = session.packet()?;
             match said.first() {
                 Some(&OK) => return Ok(session),
-                // Another plugin, which wants to hear of no password as well.
+                // A switch to another plugin, which also expects an empty password.
                 Some(&END) => {
                     let is_native = said[1..].split(|byte| *byte == 0).next() == Some(PLUGIN.as_bytes());
                     session.send(if is_native { &[] } else { &[0] })?;
@@ -57,7 +54,7 @@ impl<S: Read + Write> Session<S> {
         }
     }
 
-    /// Runs a statement to its end, and returns the values of its first row with spaces between them; `None` when it gives no row, or NULL.
+    /// Runs a statement to its end. Returns the first row's values, joined by spaces. `None`: no row, or NULL.
     pub fn first_row(&mut self, sql: &str) -> io::Result<Option<String>> {
         let first = self.query(sql)?.into_iter().next();
         Ok(first.and_then(|row| Some(row.into_iter().collect::<Option<Vec<_>>>()?.join(" "))))
@@ -86,7 +83,7 @@ impl<S: Read + Write> Session<S> {
         }
     }
 
-    /// Reads a packet that is no error.
+    /// Reads a packet, or the error that it reports.
     fn packet(&mut self) -> io::Result<Vec<u8>> {
         let mut head = [0; 4];
         self.stream.read_exact(&mut head)?;
@@ -98,7 +95,7 @@ impl<S: Read + Write> Session<S> {
         let mut packet = vec![0; length];
         self.stream.read_exact(&mut packet)?;
         if packet.first() == Some(&ERROR) {
-            // A number of two bytes, and a state of six.
+            // Skips the error number (two bytes) and the state (six).
             let said = packet.get(3..).unwrap_or_default();
             let said = if said.first() == Some(&b'#') { said.get(6..).unwrap_or_default() } else { said };
             return Err(io::Error::other(String::from_utf8_lossy(said).into_owned()));
@@ -113,7 +110,7 @@ impl<S: Read + Write> Session<S> {
     }
 }
 
-/// Takes a number off: one byte, or two, three or eight behind a byte that says so.
+/// Takes a length-encoded number: one byte, or two, three or eight after a marker byte.
 fn length(from: &mut &[u8]) -> Option<usize> {
     let (first, rest) = from.split_first()?;
     let bytes = match first {
@@ -137,7 +134,7 @@ fn row(mut packet: &[u8]) -> Option<QueryRow> {
     let mut row = Vec::new();
     while let Some(first) = packet.first() {
         if *first == LOCAL_FILE {
-            // NULL, in a row.
+            // In a row, this is NULL.
             packet = &packet[1..];
             row.push(None);
             continue;

@@ -1,4 +1,4 @@
-//! PostgreSQL's data directory, while no server uses it. No link in it is followed.
+//! A PostgreSQL data directory without a server. No link in it is followed.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -15,13 +15,12 @@ use crate::sys::ProcessHandle;
 /// `DBState` in pg_control.h.
 const SHUT_DOWN: u32 = 1;
 const SHUT_DOWN_IN_RECOVERY: u32 = 2;
-/// More than any of the small files has that are read as a whole.
+/// The limit for small files, which are read whole.
 const SMALL_BYTES: u64 = 1 << 20;
 
-/// The file that `ALTER SYSTEM` writes.
 const SETTINGS: &str = "postgresql.auto.conf";
 
-/// Settings that contact other machines, run programs, load libraries or write elsewhere, which `ALTER SYSTEM` may have left.
+/// Settings left by `ALTER SYSTEM` that contact other machines, run programs, load libraries or write elsewhere.
 const CALLS_HOME: &[&str] = &[
     "archive_",
     "restore_command",
@@ -69,7 +68,7 @@ pub(super) fn examine(path: &Path, version: &Version) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what leads out of it: tablespaces, the log of writes on another disk, any other link. A tablespace in place is a directory.
+/// Refuses links that lead out: tablespaces, a WAL on another disk, others. An in-place tablespace is a directory.
 fn whole(data: &Directory) -> Result<()> {
     if let Some(spaces) = data.subdirectory("pg_tblspc")?
         && let Some(space) = spaces.entries()?.iter().find(|space| space.kind == FileType::Symlink)
@@ -83,7 +82,7 @@ fn whole(data: &Directory) -> Result<()> {
     confined::check(data, &[])
 }
 
-/// Reads the state in `ControlFileData`, which begins with the system's identifier (8 bytes), two versions (4 each), and the state.
+/// Reads the state in `ControlFileData`, after the system identifier (8 bytes) and two versions (4 each).
 fn state(data: &Directory) -> Result<Option<u32>> {
     let mut head = [0; 20];
     let Some(mut file) = data.file("global/pg_control")? else { return Ok(None) };
@@ -91,8 +90,8 @@ fn state(data: &Directory) -> Result<Option<u32>> {
     Ok(state.map(u32::from_ne_bytes).filter(|state| *state <= 6))
 }
 
-/// Returns the number of the next transaction, if the server was shut down in order. Versions 13 to 18 have it at the same place: the copy of
-/// the last checkpoint begins at 40, and in it `nextXid` is at 24.
+/// Returns the number of the next transaction after a clean shutdown. Versions 13 to 18 have it at one place: the copy
+/// of the last checkpoint begins at 40, and has `nextXid` at 24.
 pub(super) fn next_transaction(path: &Path) -> Result<Option<u64>> {
     let data = Directory::open(path)?;
     if state(&data)? != Some(SHUT_DOWN) {
@@ -109,7 +108,7 @@ pub(super) fn settings(path: &Path) -> Result<String> {
     Ok(blake3::hash(&text).to_hex()[..16].to_owned())
 }
 
-/// Returns whether a table or index without a log has more than its beginning, by which a recovery replaces it. It is beside it (`INIT_FORKNUM`).
+/// Returns whether an unlogged table or index exceeds its init fork (`INIT_FORKNUM`), by which a recovery replaces it.
 pub(super) fn has_unlogged_rows(path: &Path) -> Result<bool> {
     let data = Directory::open(path)?;
     let mut has_rows = false;
@@ -156,7 +155,7 @@ pub(super) fn scrub(path: &Path) -> Result<()> {
     for name in ["postmaster.pid", "postmaster.opts"] {
         data.remove_file(name)?;
     }
-    // A slot would keep all changes that follow, for a consumer that will not come.
+    // A replication slot would keep all later changes, for a consumer that never comes.
     for name in ["pg_replslot", "pg_stat_tmp"] {
         let Some(directory) = data.subdirectory(name)? else { continue };
         for entry in directory.entries()? {

@@ -1,6 +1,6 @@
-//! Variables that lead programs to another server than the given one.
+//! Variables that lead programs to another server.
 
-/// The variables that libpq reads (its manual, "Environment Variables", versions 13 to 18) and Calve does not set.
+/// Variables that libpq reads (its manual, "Environment Variables", versions 13 to 18) and Calve does not set.
 pub(super) const VARIABLES: &[&str] = &[
     "PGHOSTADDR",
     "PGPASSWORD",

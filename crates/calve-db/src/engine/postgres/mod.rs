@@ -24,14 +24,12 @@ pub(super) struct Postgres;
 const USER: &str = "postgres";
 const DATABASE: &str = "postgres";
 const STANDARD_PORT: u16 = 5432;
-/// A session of Calve's own, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Reading samples of all tables.
+/// The wait for samples of all tables of a database.
 const PATIENCE_TO_ANALYSE: Duration = Duration::from_secs(60);
 
-/// Settings that hold whatever a template says: `ALTER SYSTEM` is kept in the data directory, and the command line overrides it.
-///
-/// `dynamic_shared_memory_type`: else a killed server leaves files in /dev/shm. The rest keeps it from contacting other machines.
+/// Settings that hold whatever a template says: the command line overrides `ALTER SYSTEM`. Other dynamic shared memory
+/// leaves files in /dev/shm after a kill. The rest prevents contact with other machines.
 const FIXED: &[&str] = &[
     "wal_level=minimal",
     "max_wal_senders=0",
@@ -46,25 +44,23 @@ const FIXED: &[&str] = &[
     "external_pid_file=",
 ];
 
-/// The data are not worth a wait, and after a crash PostgreSQL with fsync would open every file for writing, which on an overlay copies them
-/// all.
+/// The data is not worth a wait. With fsync, a recovery opens every file for writing: an overlay copies all of them.
 const FAST: &[&str] = &["fsync=off"];
 
-/// Settings that data to keep needs, whatever a template says.
+/// Settings for kept data, whatever a template says.
 const DURABLE: &[&str] = &["fsync=on", "full_page_writes=on"];
 
-/// After a crash all files must be on the disk before the log is applied to them. To open each takes a second for a thousand of them; this
-/// is one call. PostgreSQL knows it since 14, and Linux reports from it what could not be written since 5.8 (syncfs(2)). A template can
-/// change it by `ALTER SYSTEM`.
+/// A recovery first syncs all files. To open each takes a second per thousand. This is one call, known since PostgreSQL
+/// 14, and Linux reports its write errors since 5.8 (syncfs(2)). A template can change it by `ALTER SYSTEM`.
 const SYNCED_AT_ONCE: &str = "recovery_init_sync_method = syncfs\n";
 
-/// Has a server that is filled say who connects, in words that are known, whatever `ALTER SYSTEM` wants.
+/// Makes a server under construction log who connects, in known words, whatever `ALTER SYSTEM` says.
 const TELLING: &[&str] = &["log_connections=on", "log_min_messages=warning", "lc_messages=C"];
 /// `PGShmemMagic`.
 const MEMORY_MAGIC: u32 = 679_834_894;
 const CONNECTED: &[u8] = b"connection authorized: ";
 
-/// The refusals of servers that lack what initdb makes for the user `postgres`, what that is, and the command that makes it.
+/// Refusals of servers that lack initdb's objects for the user `postgres`, the object, and the command that makes it.
 const LACKING: &[(&str, &str, &str)] = &[
     ("role \"postgres\" does not exist", "superuser `postgres`", "createuser --superuser postgres"),
     ("role \"postgres\" is not permitted to log in", "superuser `postgres` who may log in", MAKE_SUPERUSER),
@@ -74,10 +70,8 @@ const LACKING: &[(&str, &str, &str)] = &[
 const NEXT_TRANSACTION: &str = "SELECT txid_snapshot_xmax(txid_current_snapshot())";
 const MAKE_SUPERUSER: &str = "psql -c 'ALTER ROLE postgres SUPERUSER LOGIN'";
 
-/// Settings for servers whose data go with them. A template can change them by `ALTER SYSTEM`.
-///
-/// `synchronous_commit` stays on: without `fsync` it waits for no disk, and what is committed outlives a server that crashes or is killed, as by a
-/// mark that fails.
+/// Settings for servers whose data goes with them. A template can change them by `ALTER SYSTEM`. `synchronous_commit`
+/// stays on: without `fsync` it waits for no disk, and commits survive a killed server, as after a mark that fails.
 const FAST_SETTINGS: &str = "full_page_writes = off\n";
 
 /// Settings for small servers. A template can change them by `ALTER SYSTEM`.
@@ -90,7 +84,7 @@ update_process_title = off
 ";
 
 const INIT: &[&str] = &["--auth=trust", "--encoding=UTF8", "--no-sync"];
-/// The names of characters in all languages, sorted by number: the same on every machine.
+/// UTF-8 sorted by code point: the same on every machine.
 const LOCALE: &str = if cfg!(target_vendor = "apple") { "--locale=C" } else { "--locale=C.UTF-8" };
 
 fn session(server: &Address) -> Result<Session<Connection>> {
@@ -100,13 +94,13 @@ fn session(server: &Address) -> Result<Session<Connection>> {
     })
 }
 
-/// Has the planner look at all tables. A failure is no fault of the template: autovacuum tries it again.
+/// Gathers the planner's statistics. A failure is no fault of the template: autovacuum tries again.
 fn analyse(server: &Address) {
     let names = session(server)
         .and_then(|mut session| session.query("SELECT datname FROM pg_database WHERE datallowconn").map_err(refused));
     for name in names.into_iter().flatten() {
         if let Ok(mut session) = Session::open(server, &name, PATIENCE_TO_ANALYSE) {
-            // A session that the command has left may hold locks. It ends with the server.
+            // A session that the command left may hold locks until the server ends.
             let _ = session.query("SET lock_timeout = '1s'").and_then(|_| session.query("ANALYZE"));
         }
     }
@@ -208,7 +202,7 @@ impl Engine for Postgres {
     }
 
     fn connections(&self, _: &Address, log: &[u8], _: u64) -> Result<u64> {
-        // It says so before it lets anybody in.
+        // The server logs a connection before it admits it.
         let own = format!("application_name={NAME}").into_bytes();
         let tells = |line: &&[u8]| !line.ends_with(&own) && line.windows(CONNECTED.len()).any(|part| part == CONNECTED);
         Ok(log.split(|byte| *byte == b'\n').filter(tells).count() as u64)
@@ -220,7 +214,7 @@ impl Engine for Postgres {
             return Ok(Vec::new());
         }
         let mut session = session(&instance.address)?;
-        // The data may say that transactions are read-only by default.
+        // The data may make transactions read-only by default.
         session.query("SET default_transaction_read_only = off").map_err(refused)?;
         let mut done = Vec::new();
         if instance.purpose == Purpose::TakeOver {
@@ -229,19 +223,19 @@ impl Engine for Postgres {
             done.extend(names.into_iter().map(|name| format!("disabled the subscription `{name}`")));
         }
         if let Some(password) = password {
-            // Made by Calve, of letters and digits.
+            // Alphanumeric, so it needs no quotes.
             session.query(&format!("ALTER ROLE {USER} PASSWORD '{password}'")).map_err(refused)?;
         }
         Ok(done)
     }
 
     fn stop_signal(&self) -> Signal {
-        // "Fast": sessions are ended, everything is written.
+        // "Fast": ends sessions, writes everything.
         Signal::INT
     }
 
     fn ask_to_end(&self, address: &Address, purpose: Purpose, _: &Path) -> Result<bool> {
-        // Otherwise autovacuum does it in every clone a minute later, and that is not told from what a client writes.
+        // Otherwise autovacuum does it in every clone a minute later, and that looks like a client's write.
         if !purpose.is_on_a_template() {
             analyse(address);
         }
@@ -249,7 +243,7 @@ impl Engine for Postgres {
     }
 
     fn bytes_to_end(&self) -> u64 {
-        // All of `shared_buffers`, where the disk has to copy blocks that are shared with other clones, and a file of the log of writes.
+        // All of `shared_buffers`, where blocks shared with other clones must be copied, and one WAL file.
         48 << 20
     }
 
@@ -263,7 +257,7 @@ impl Engine for Postgres {
     }
 
     fn written(&self, data: &Path, server: Option<&Address>) -> Option<String> {
-        // A write takes a number of a transaction. Settings of `ALTER SYSTEM` are in a file, and take none.
+        // Every write takes a transaction number. Settings of `ALTER SYSTEM` take none, but change a file.
         let next = match server {
             None => examine::next_transaction(data).ok()??,
             Some(address) => session(address).ok()?.query(NEXT_TRANSACTION).ok()?.pop()?.parse().ok()?,
@@ -293,14 +287,14 @@ impl Engine for Postgres {
     }
 
     fn memory_keys(&self, inode: u64) -> Vec<i32> {
-        // It is made with the first key that is free from the directory's inode number on (sysv_shmem.c, PGSharedMemoryCreate).
+        // Servers take the first free key from the inode number on (sysv_shmem.c, PGSharedMemoryCreate).
         let first = (inode & u64::from(u32::MAX)) as u32;
         (0..64).map(|more| first.wrapping_add(more).cast_signed()).collect()
     }
 
     fn noted_memory(&self, head: &[u8]) -> Option<String> {
-        // PGShmemHeader (pg_shmem.h): magic number and process, 4 bytes each, two sizes, and the number in the name of the memory that
-        // tells of all others (dsm_impl.c). Servers of Calve's are told to use files instead, but initdb's are not.
+        // PGShmemHeader (pg_shmem.h): magic number and pid, 4 bytes each, two sizes, and the number in the name of the
+        // DSM control segment (dsm_impl.c). Calve's servers use files instead, but initdb's do not.
         let magic = head.first_chunk().copied().map(u32::from_ne_bytes)?;
         let at = 8 + 2 * size_of::<usize>();
         let number = head.get(at..)?.first_chunk().copied().map(u32::from_ne_bytes)?;

@@ -1,5 +1,4 @@
-//! The little of PostgreSQL's protocol that is needed: logging in, and one query at a time
-//! (Frontend/Backend Protocol 3.0, chapter "Message Formats").
+//! The needed part of PostgreSQL's Frontend/Backend Protocol 3.0 ("Message Formats"): a login, and single queries.
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -10,15 +9,14 @@ use crate::engine::connection::Connection;
 
 /// The server's error when it is still starting (`cannot_connect_now`).
 const STARTING: &str = "57P03";
-/// The server's answer at login that it needs no more.
+/// AuthenticationOk: the server asks for nothing more.
 const LOGGED_IN: u32 = 0;
 
-/// No message that is asked for is longer.
+/// Every answer to Calve is shorter.
 const LONGEST_MESSAGE: usize = 16 << 20;
 
 pub(super) const NAME: &str = "calve";
 
-/// A session of a user.
 #[derive(Debug)]
 pub struct Session<S>(S);
 
@@ -31,7 +29,6 @@ impl Session<Connection> {
 }
 
 impl<S: Read + Write> Session<S> {
-    /// Logs in over a socket.
     pub fn connect(stream: S, user: &str, database: &str) -> io::Result<Self> {
         Self::over(stream, user, database).map_err(|refusal| match refusal {
             Refusal::NotYet => io::ErrorKind::ConnectionRefused.into(),
@@ -39,7 +36,7 @@ impl<S: Read + Write> Session<S> {
         })
     }
 
-    /// Runs a statement to its end, and returns its first value; `None` when it gives no row, or NULL.
+    /// Runs a statement to its end. Returns its first value. `None`: no row, or NULL.
     pub fn first_value(&mut self, sql: &str) -> io::Result<Option<String>> {
         Ok(self.rows(sql, 1)?.pop())
     }

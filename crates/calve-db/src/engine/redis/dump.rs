@@ -1,4 +1,4 @@
-//! The data directories of Redis and Valkey, while no server uses them. No link in one is followed.
+//! Data directories of Redis and Valkey without a server. No link in them is followed.
 
 use std::io::Read;
 use std::path::Path;
@@ -14,13 +14,13 @@ use crate::files::trash;
 
 const DUMP: &str = "dump.rdb";
 const APPEND_ONLY: &str = "appendonlydir";
-/// The list of those that belong together. It comes last: without it, a server that was told to load them would begin empty.
+/// The list of the current append-only files. It is written last: without it, a server told to load them begins empty.
 const APPEND_ONLY_LIST: &str = "appendonly.aof.manifest";
-/// The append-only file of Redis 6, which later servers move into that directory.
+/// Redis 6's append-only file, which later servers move into that directory.
 const OLD_APPEND_ONLY: &str = "appendonly.aof";
-/// The bytes that mark a dump, before its version (rdb.c, `rdbSaveRio`). Valkey 9 writes the second one.
+/// The first bytes of a dump, before its version (rdb.c, `rdbSaveRio`). Valkey 9 writes the second one.
 const MAGIC: [&[u8]; 2] = [b"REDIS", b"VALKEY"];
-/// A field that tells about the dump follows: its name and its value.
+/// Marks a field about the dump: a name and a value follow.
 const FIELD: u8 = 0xfa;
 /// The fields come first, and are short.
 const HEAD_BYTES: u64 = 4096;
@@ -37,7 +37,7 @@ impl Head {
     /// Reads the beginning of a dump. `None`: it is no dump.
     fn read(bytes: &[u8]) -> Option<Self> {
         let magic = MAGIC.iter().find(|magic| bytes.starts_with(magic))?;
-        // The magic and the version have nine bytes.
+        // Magic and version take nine bytes.
         let (version, mut rest) = bytes.get(magic.len()..)?.split_at_checked(9 - magic.len())?;
         if !version.iter().all(u8::is_ascii_digit) {
             return None;
@@ -60,7 +60,7 @@ impl Head {
     }
 }
 
-/// Parses a short string of a dump: its length is in six bits, or it is a number of one, two or four bytes (rdb.c, `rdbLoadLen`).
+/// Parses a short string of a dump: a length in six bits, or a number of one, two or four bytes (rdb.c, `rdbLoadLen`).
 fn text(bytes: &[u8]) -> Option<(String, &[u8])> {
     let (&first, rest) = bytes.split_first()?;
     let number = |length: usize| {
@@ -80,7 +80,7 @@ fn text(bytes: &[u8]) -> Option<(String, &[u8])> {
     }
 }
 
-/// Reads the beginning of the dump in a data directory. `None`: it is missing. An error: it is no dump.
+/// Reads the dump's beginning. `None`: there is no dump. Fails if the file is something else.
 fn head(data: &Directory) -> Result<Option<Head>> {
     let Some(file) = data.file(DUMP)? else { return Ok(None) };
     let mut bytes = Vec::new();
@@ -98,7 +98,7 @@ pub(super) fn examine(path: &Path, engine: &str, version: &Version) -> Result<()
         return refuse(UnusableData::Incomplete(missing));
     }
     confined::check(&data, &[])?;
-    // A server reads the dumps of older ones, and mostly those of the other engine; where it does not, it says so and ends.
+    // Servers read the dumps of older ones, and mostly of the other engine. A server that cannot says so and ends.
     if let Some((writer, text)) = head.and_then(|head| head.writer)
         && writer == engine
         && numbers(&text).is_some_and(|made_by| made_by > (version.major, version.minor))
@@ -114,7 +114,7 @@ pub(super) fn memory_bytes(path: &Path) -> Option<u64> {
     head(&Directory::open(path).ok()?).ok()??.memory_bytes
 }
 
-/// Returns whether the append-only files have everything. A server that was killed while it first wrote them has left some all the same.
+/// Returns whether the append-only files are complete. A server killed during their first write leaves some anyway.
 pub(super) fn has_append_only_files(path: &Path) -> Result<bool> {
     match Directory::open(path)?.subdirectory(APPEND_ONLY)? {
         Some(files) => Ok(files.stat(APPEND_ONLY_LIST)?.is_some()),
@@ -122,8 +122,7 @@ pub(super) fn has_append_only_files(path: &Path) -> Result<bool> {
     }
 }
 
-/// Returns the names and lengths of the append-only files that belong together: each command that writes makes one longer. `None`: there are
-/// none.
+/// Returns names and lengths of the current append-only files: each write makes one longer. `None`: no files.
 pub(super) fn append_only_lengths(path: &Path) -> Result<Option<String>> {
     let Some(files) = Directory::open(path)?.subdirectory(APPEND_ONLY)? else { return Ok(None) };
     let Some(list) = files.read_to_string(APPEND_ONLY_LIST, HEAD_BYTES)? else { return Ok(None) };
@@ -137,7 +136,7 @@ pub(super) fn append_only_lengths(path: &Path) -> Result<Option<String>> {
     Ok(Some(lengths))
 }
 
-/// Returns when the append-only files were last written to, in seconds and nanoseconds. `None`: there are none.
+/// Returns the last write to the append-only files, in seconds and nanoseconds. `None`: no files.
 fn newest(data: &Directory) -> Result<Option<(i64, i64)>> {
     let mut newest = data.stat(OLD_APPEND_ONLY)?.map(written);
     if let Some(files) = data.subdirectory(APPEND_ONLY)? {
@@ -148,15 +147,15 @@ fn newest(data: &Directory) -> Result<Option<(i64, i64)>> {
     Ok(newest)
 }
 
-/// The files that the data of a directory that is taken over is loaded from.
+/// The files to load an adopted directory from.
 pub(super) struct Source {
     pub(super) is_append_only: bool,
-    /// Names the files that were taken and left out, if there are append-only files.
+    /// Names the files that were loaded and left out, if there are append-only files.
     pub(super) told: Option<&'static str>,
 }
 
-/// Returns the files to load. The append-only files stay when a server stops writing them, so that of two only the time tells
-/// which has the data. A copy may have no times of its own: what the dump says of itself holds in any case.
+/// Returns the files to load. A server that stops writing append-only files leaves them, so only times tell which files
+/// have the data. Copying may change times, but not the one inside the dump.
 pub(super) fn source(path: &Path) -> Result<Source> {
     let data = Directory::open(path)?;
     let Some(newest) = newest(&data)? else { return Ok(Source { is_append_only: false, told: None }) };
@@ -175,14 +174,13 @@ pub(super) fn source(path: &Path) -> Result<Source> {
     Ok(Source { is_append_only: true, told: Some(told) })
 }
 
-/// Returns when a file was last written to, in seconds and nanoseconds.
 fn written(found: Stat) -> (i64, i64) {
     // Systems differ in the type; there are fewer than 10^9 nanoseconds.
     #[allow(clippy::unnecessary_cast)]
     (found.st_mtime as i64, found.st_mtime_nsec as i64)
 }
 
-/// Removes the append-only files of a directory whose dump has everything, or gets it.
+/// Removes the append-only files, because the dump has everything, or gets it.
 pub(super) fn remove_append_only_files(path: &Path) -> Result<()> {
     let data = Directory::open(path)?;
     data.remove_file(OLD_APPEND_ONLY)?;
@@ -197,7 +195,7 @@ pub(super) fn neutralise(path: &Path) -> Result<Vec<String>> {
     Ok(removed.then(|| "removed `nodes.conf`, which names the nodes of a cluster".to_owned()).into_iter().collect())
 }
 
-/// Removes what a server that was killed while it wrote a dump has left.
+/// Removes leftovers of a server that was killed while it wrote a dump.
 pub(super) fn scrub(path: &Path) -> Result<()> {
     let data = Directory::open(path)?;
     for entry in data.entries()?.into_iter().filter(|entry| entry.kind != FileType::Directory) {

@@ -1,7 +1,7 @@
 //! Redis 7.0 and later, and Valkey: one protocol, one kind of data directory, two programs.
 //!
-//! The data is in the server's memory. A template holds a dump of it (`dump.rdb`), which each server loads. Data that is kept is in
-//! append-only files too, so that no write that was confirmed is lost.
+//! The data is in the server's memory. Each server loads the template's dump of it (`dump.rdb`). Kept data is also in
+//! append-only files, so that no confirmed write is lost.
 
 mod dump;
 mod session;
@@ -49,22 +49,20 @@ pub(super) const VALKEY: Redis = Redis {
 };
 
 const SOCKET: &str = "redis.sock";
-/// The variables with the password that clients send, which a server without one refuses.
+/// Variables with a client's password, which a server without one refuses.
 const PASSWORDS: [&str; 2] = ["REDISCLI_AUTH", "VALKEYCLI_AUTH"];
 const STANDARD_PORT: u16 = 6379;
-/// The user that needs no name.
+/// The user of clients that name none.
 const USER: &str = "default";
-/// Databases have numbers. This one is there in any case.
+/// Databases have numbers. This one always exists.
 const DATABASE: &str = "0";
-/// A question, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Writing everything that is in memory to a disk.
+/// The wait for a write of all memory to a disk.
 const PATIENCE_TO_WRITE: Duration = Duration::from_secs(600);
-/// The memory of a server without any data.
+/// An empty server's memory.
 const OWN_BYTES: u64 = 16 << 20;
 
-/// The server writes a dump when Calve asks for one, and at no other time: `FLUSHALL` would write one each time. A dump that failed does
-/// not keep clients from writing.
+/// The server dumps only on request: otherwise each `FLUSHALL` would. A failed dump does not keep clients from writing.
 const FIXED: &str = "\
 dbfilename dump.rdb
 save \"\"
@@ -82,7 +80,7 @@ impl Engine for Redis {
         self.name
     }
 
-    /// Returns one of its own: a program may use both this and a database with SQL.
+    /// Differs from the one for SQL: a program may use both.
     fn url_variable(&self) -> &'static str {
         "REDIS_URL"
     }
@@ -142,11 +140,11 @@ impl Engine for Redis {
             None => set("port", "0"),
         }
         if let Some(password) = &address.password {
-            // Made by Calve, of letters and digits.
+            // Alphanumeric, so it needs no quotes.
             set("requirepass", password);
         }
         let loads_append_only_files = match purpose {
-            // No template has any, but a copy of a service has.
+            // Templates have none, but a copy of a service has.
             Purpose::Keep | Purpose::Serve | Purpose::Build => dump::has_append_only_files(&instance.data_here)?,
             Purpose::TakeOver => dump::source(&instance.data_here)?.is_append_only,
         };
@@ -163,7 +161,7 @@ impl Engine for Redis {
     fn connections(&self, address: &Address, _: &[u8], asked: u64) -> Result<u64> {
         let mut session = Session::open(address, PATIENCE).map_err(failed)?;
         let all = session.info("stats", "total_connections_received").map_err(failed)?;
-        // This one is counted already.
+        // Includes this connection.
         Ok(all.parse::<u64>().unwrap_or(0).saturating_sub(asked + 1))
     }
 
@@ -172,7 +170,7 @@ impl Engine for Redis {
         let is_on = session.info("persistence", "aof_enabled").map_err(failed)? == "1";
         match instance.purpose {
             Purpose::Keep if !is_on => {
-                // Turned on from the beginning, it would ignore the dump.
+                // Turned on at startup, it would ignore the dump.
                 session.ask(&["CONFIG", "SET", "appendonly", "yes"]).map_err(failed)?;
                 until_rewritten(&instance.address, cancel)?;
                 Ok(Vec::new())
@@ -189,33 +187,33 @@ impl Engine for Redis {
     }
 
     fn ask_to_end(&self, address: &Address, purpose: Purpose, data: &Path) -> Result<bool> {
-        // A signal would not tell that the data could not be written. Clients can have turned the append-only files on and off.
+        // A signal would not report a failed write. Clients may have turned the append-only files on or off.
         let cancel = &CancelToken::default();
         let mut session = Session::open(address, PATIENCE_TO_WRITE).map_err(failed)?;
         if purpose != Purpose::Keep {
-            // The dump gets everything, and a server that starts on it must not find files that lack something.
+            // The dump gets everything. A server on it must not find incomplete append-only files.
             session.ask(&["CONFIG", "SET", "appendonly", "no"]).map_err(failed)?;
             dump::remove_append_only_files(data)?;
             session.end(&["SHUTDOWN", "SAVE"]).map_err(failed)?;
             return Ok(true);
         }
-        // The next server loads the append-only files, whatever is in the dump. The server replaces them as a whole, by renaming their
-        // list: killed before that, it leaves those that were current when they were turned off, and after it, those that have everything.
-        // A new dump would need their removal, and a kill between the two would leave them to be loaded.
+        // The next server loads the append-only files, whatever the dump has. The server replaces them as a whole, by
+        // renaming their list: a kill leaves either those from before they were turned off, or complete ones. A new
+        // dump would need their removal, and a kill between the two would leave them to be loaded.
         if session.info("persistence", "aof_enabled").map_err(failed)? != "1" {
             session.ask(&["CONFIG", "SET", "appendonly", "yes"]).map_err(failed)?;
             if let Err(error) = until_rewritten(address, cancel) {
-                // As it was.
+                // Back to the client's setting.
                 let _ = session.ask(&["CONFIG", "SET", "appendonly", "no"]);
                 return Err(error);
             }
         } else if session.info("persistence", "aof_last_bgrewrite_status").map_err(failed)? != "ok" {
-            // The first ones after they were turned on may have failed. The server ends without them, unless it is just trying again.
+            // The first rewrite may have failed. The server would end without the files, unless it is just retrying.
             let _ = session.ask(&["BGREWRITEAOF"]);
             until_rewritten(address, cancel)?;
         }
         match session.end(&["SHUTDOWN"]) {
-            // It does not end before they are complete.
+            // It refuses to end before they are complete.
             Err(Refusal::Said(_)) => {
                 until_rewritten(address, cancel)?;
                 session.end(&["SHUTDOWN"]).map_err(failed)?;
@@ -226,12 +224,12 @@ impl Engine for Redis {
     }
 
     fn log_tells_of_recovery(&self, log: &str) -> bool {
-        // The log names the missing end of the append-only files.
+        // The log reports that the append-only files lack their end.
         log.contains("aof-load-truncated is enabled")
     }
 
     fn written(&self, data: &Path, server: Option<&Address>) -> Option<String> {
-        // While they are turned off, or replaced, the files lack what clients write.
+        // While the files are turned off or being replaced, they lack clients' writes.
         if let Some(server) = server {
             let told = Session::open(server, PATIENCE).ok()?.ask(&["INFO", "persistence"]).ok()?;
             let complete = ["aof_enabled:1", "aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0"];
@@ -262,8 +260,7 @@ impl Engine for Redis {
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {
         let socket = runtime::sockets(directory).join(SOCKET);
         let path = socket.to_string_lossy().into_owned();
-        // The server does not tell the socket from TCP, so the password is needed for both.
-        // Without the name, `redis-cli` 7 logs in as a user whose name is empty.
+        // Its socket needs the password, as TCP does. Without the name, `redis-cli` 7 logs in as a user without one.
         let secret = password.map_or(String::new(), |password| format!("{USER}:{password}@"));
         let url = format!("unix://{secret}{}", in_query(&path));
         let mut variables = vec![(self.url_variable(), url.clone()), ("REDIS_SOCKET", path.clone())];
@@ -292,18 +289,18 @@ fn failed(refusal: Refusal) -> Error {
     })
 }
 
-/// Waits until the append-only files have everything: before that, a server that is killed would start on what it had before.
+/// Waits until the append-only files are complete: a server killed before that would restart on older data.
 fn until_rewritten(address: &Address, cancel: &CancelToken) -> Result<()> {
     let started = Instant::now();
     while started.elapsed() < PATIENCE_TO_WRITE {
         unless_cancelled(cancel)?;
-        // A session reads a limited amount, in a limited time.
+        // A session reads a limited amount, in a limited time, so each look has its own.
         let told = Session::open(address, PATIENCE).and_then(|mut session| session.ask(&["INFO", "persistence"]));
         let told = told.map_err(failed)?;
         let tells = |line: &str| told.lines().any(|told| told == line);
-        // A dump that a client asked for comes first.
+        // A client's dump comes first.
         if !tells("aof_rewrite_in_progress:1") && !tells("rdb_bgsave_in_progress:1") {
-            // It would try again and again.
+            // The server would retry for ever.
             if !tells("aof_last_bgrewrite_status:ok") {
                 return Err(Error::server_failed("could not write its append-only files"));
             }

@@ -7,7 +7,7 @@ use crate::engine::Refusal;
 use crate::engine::address::Address;
 use crate::engine::connection::Connection;
 
-/// No answer that is asked for is longer.
+/// Every answer to Calve is shorter.
 const LONGEST_TEXT: usize = 1 << 20;
 
 pub(super) struct Session {
@@ -24,7 +24,6 @@ impl Session {
         Ok(session)
     }
 
-    /// Sends a command, and returns what a simple answer says.
     pub(super) fn ask(&mut self, words: &[&str]) -> Result<String, Refusal> {
         self.send(words)?;
         self.answer()?.ok_or(Refusal::NotYet)
@@ -36,7 +35,7 @@ impl Session {
         self.answer().map(|_| ())
     }
 
-    /// Returns a field of a section of `INFO`; nothing if there is no such field.
+    /// Returns a field of a section of `INFO`, or an empty text.
     pub(super) fn info(&mut self, section: &str, field: &str) -> Result<String, Refusal> {
         let text = self.ask(&["INFO", section])?;
         let mut lines = text.lines().filter_map(|line| line.split_once(':'));

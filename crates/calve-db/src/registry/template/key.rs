@@ -1,4 +1,4 @@
-//! A template's key: two templates with one key hold the same.
+//! A template's key: templates with one key have the same contents.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -11,10 +11,10 @@ use crate::error::{AtPath as _, Error, Operation, Remedy, Result};
 use crate::files::home::not_utf8;
 use crate::registry::template::manifest::names;
 
-/// Raised when templates are made in another way.
+/// Raised when templates are built in another way.
 const FORMAT: &str = "calve.template/1";
 
-/// Returns a word for what a template is made of: texts, and the files below a directory that patterns mean.
+/// Hashes a template's ingredients: texts, and the files below a directory that match patterns.
 pub fn recipe_word(texts: &[&str], inputs: &[String], directory: &Path) -> Result<String> {
     let mut key = Key::new();
     texts.iter().for_each(|text| key.add(text));
@@ -45,7 +45,7 @@ impl Key {
         }
     }
 
-    /// Adds the names and contents of the files that match. A pattern that matches nothing is a mistake, and fails.
+    /// Adds names and contents of the matching files. Fails if a pattern matches none.
     pub(crate) fn add_inputs(&mut self, patterns: &[String], directory: &Path) -> Result<()> {
         for pattern in patterns {
             let files = matching(pattern, directory)?;
@@ -64,7 +64,6 @@ impl Key {
         Ok(())
     }
 
-    /// Adds a data directory: its path, and names, sizes and times of its files.
     pub(crate) fn add_directory(&mut self, directory: &Path) -> Result<()> {
         self.add(directory.as_os_str().as_bytes());
         let mut files = Vec::new();
@@ -77,7 +76,7 @@ impl Key {
         Ok(())
     }
 
-    /// Adds them as [`Key::add_inputs`] does, but none that a link outside of `directory` leads to.
+    /// Adds inputs like [`Key::add_inputs`], but refuses links that lead out of `directory`.
     fn add_own_inputs(&mut self, patterns: &[String], directory: &Path) -> Result<()> {
         let real = |path: &Path| fs_err::canonicalize(path).at(Operation::Find, path);
         let root = real(directory)?;
@@ -101,7 +100,7 @@ impl Key {
     }
 }
 
-/// Lists the files that a pattern means, in order. A pattern that names a directory means all files below it.
+/// Lists the files that match a pattern, in order. A directory matches all files below it.
 fn matching(pattern: &str, directory: &Path) -> Result<Vec<PathBuf>> {
     let whole = directory.join(pattern);
     if whole.is_file() {
@@ -116,7 +115,7 @@ fn matching(pattern: &str, directory: &Path) -> Result<Vec<PathBuf>> {
     let glob = GlobBuilder::new(text).literal_separator(true).build();
     let bad = |error| format!("the pattern `{}` is not valid: {error}", pattern.escape_default());
     let matcher = glob.map_err(|error| Error::usage(bad(error), Remedy::ReadHelp))?.compile_matcher();
-    // Nothing above the first part with a wildcard can differ.
+    // No part before the first wildcard can vary.
     let plain = |part: &Component<'_>| !part.as_os_str().as_bytes().iter().any(|byte| b"*?[{".contains(byte));
     let root: PathBuf = whole.components().take_while(plain).collect();
     if root.is_dir() {

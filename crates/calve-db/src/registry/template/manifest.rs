@@ -14,7 +14,7 @@ use crate::files::private;
 
 const NAME: &str = "manifest";
 
-/// Writes the list of the files in `slot/data`, and returns their number and size. Refuses links that lead out of it.
+/// Writes the list of the files in `slot/data`. Returns their number and bytes. Refuses links that lead out.
 pub(crate) fn write(slot: &Path) -> Result<(u64, u64)> {
     let data = Directory::open(&slot.join("data"))?;
     confined::check(&data, &[])?;
@@ -58,7 +58,7 @@ pub(crate) fn difference(slot: &Path) -> Result<Option<String>> {
     Ok(difference)
 }
 
-/// Returns the fields that a change of a file changes: kind and mode, size, time. Ends in a zero byte, as no path has one.
+/// Returns the fields that a change affects: kind and mode, size, time. Ends in a zero byte, which no path has.
 #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
 fn line(below: &Path, found: &Stat) -> Vec<u8> {
     let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;

@@ -22,7 +22,7 @@ use crate::registry::slots;
 use crate::sys;
 
 pub(crate) const DOCUMENT: &str = "template.json";
-/// Templates that were replaced or removed, until no server needs them.
+/// The prefix of replaced or removed templates, which stay until no server needs them.
 pub(crate) const OLD: &str = ".old-";
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -30,19 +30,19 @@ pub struct DatabaseTemplate {
     pub name: String,
     #[serde(flatten)]
     pub program: ServerProgram,
-    /// The hash of its ingredients: while they are unchanged, it need not be made again.
+    /// The hash of its ingredients: while they are unchanged, it need not be built again.
     pub key: String,
-    /// The template below, if it was made from one.
+    /// The template that it was built on.
     pub base: Option<String>,
     pub files: u64,
     pub bytes: u64,
     pub made_unix_s: u64,
-    /// Settings and files that were taken out of a data directory that was taken over.
+    /// Settings and files removed from an adopted data directory.
     pub neutralised: Vec<String>,
-    /// Tells it from others of its name.
+    /// Distinguishes templates of one name.
     pub(crate) id: String,
     pub(crate) image: Option<Image>,
-    /// True if its data was that of a service.
+    /// Its data was a service's.
     pub(crate) promoted: bool,
     pub origin: Option<ImageOrigin>,
     #[serde(skip)]
@@ -52,13 +52,13 @@ pub struct DatabaseTemplate {
 /// An image in a registry that a template was pulled from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageOrigin {
-    /// The image, with its registry and its tag.
+    /// With registry and tag.
     pub reference: String,
     pub digest: String,
 }
 
 impl DatabaseTemplate {
-    /// Describes a template in `slot`, of a server program. Everything else is as for one that is made of nothing.
+    /// Describes a template in `slot` that was built on nothing.
     pub(crate) fn new(name: &str, program: ServerProgram, slot: &Path) -> Result<Self> {
         Ok(Self {
             name: name.to_owned(),
@@ -70,12 +70,11 @@ impl DatabaseTemplate {
         })
     }
 
-    /// Returns a text that tells the template from those that had its name before, or will have it.
+    /// Returns a text that no earlier or later template of this name has.
     pub(crate) fn identity(&self) -> String {
         format!("{} {} {}", self.key, self.made_unix_s, self.id)
     }
 
-    /// Returns the image that its servers run from, if they run in containers.
     pub fn image(&self) -> Option<&str> {
         self.image.as_ref().map(|image| image.name.as_str())
     }
@@ -85,7 +84,7 @@ impl DatabaseTemplate {
     }
 }
 
-/// Loads the template of that name. Fails if it is damaged, is still being built, or does not exist.
+/// Fails if the template is damaged, is still being built, or does not exist.
 pub(crate) fn load(home: &Home, name: &str) -> Result<DatabaseTemplate> {
     name::check(name)?;
     let slot = home.templates.join(name);
@@ -109,8 +108,7 @@ fn without_document(slot: &Path, name: &str) -> Error {
     }
 }
 
-/// Checks that a server can be reset to the template in `slot`: that it exists, is undamaged, and is of the server's engine and version.
-/// Its files stay as long as the returned lock.
+/// Locks the template in `slot` for a reset. Fails unless it is undamaged, and of the server's engine and version.
 pub(crate) fn hold(slot: &Path, engine: &dyn Engine, version: &str) -> Result<File> {
     let Ok(Some(template)) = read(slot) else {
         let name = name_of(slot);
@@ -131,14 +129,14 @@ pub(crate) fn hold(slot: &Path, engine: &dyn Engine, version: &str) -> Result<Fi
     }
 }
 
-/// Keeps the files of the template in `slot` for as long as the returned lock is open.
+/// Keeps a template's files while the returned lock is open.
 pub(crate) fn lock(slot: &Path) -> Result<File> {
     let lock = slots::open_lock(slot)?;
     sys::retry(|| rustix::fs::flock(&lock, FlockOperation::LockShared)).at(Operation::Lock, slot)?;
     Ok(lock)
 }
 
-/// Fails unless the files of the template in `slot` are as they were made.
+/// Fails if a template's files have changed.
 pub(crate) fn check_files(slot: &Path) -> Result<()> {
     let origin = || read(slot).ok()??.origin.map(|origin| origin.reference);
     let damaged = |what| Err(Error::TemplateDamaged { name: name_of(slot), what, origin: origin() });
@@ -158,23 +156,22 @@ pub fn list(home: &Home) -> Result<Vec<DatabaseTemplate>> {
     read_all(&home.templates)
 }
 
-/// Reads the templates, or marks, in a directory, and leaves out those that cannot be read.
+/// Reads the templates or marks in a directory. Leaves out unreadable ones.
 pub(crate) fn read_all(directory: &Path) -> Result<Vec<DatabaseTemplate>> {
     Ok(read_each(directory)?.into_iter().filter_map(|read| read.ok().flatten()).collect())
 }
 
-/// Returns why some of the templates, or marks, in a directory cannot be read.
 pub(crate) fn faults(directory: &Path) -> Result<Vec<Error>> {
     Ok(read_each(directory)?.into_iter().filter_map(Result::err).collect())
 }
 
-/// Reads each of them. Hidden ones are being made, or are no more.
+/// Skips hidden ones, which are being made, or were removed.
 fn read_each(directory: &Path) -> Result<Vec<Result<Option<DatabaseTemplate>>>> {
     let is_named = |path: &&PathBuf| !name_of(path).starts_with('.');
     Ok(slots::directories(directory)?.iter().filter(is_named).map(|slot| read(slot)).collect())
 }
 
-/// Returns a new name for a deleted template. It is removed when its lock is free.
+/// Returns a new path for a removed template. It goes when its lock is free.
 pub(crate) fn aside(home: &Home, name: &str) -> Result<PathBuf> {
     Ok(home.templates.join(format!("{OLD}{name}-{}", random::letters(6)?)))
 }
@@ -183,7 +180,6 @@ pub(crate) fn put_aside(home: &Home, slot: &Path, name: &str) -> Result<()> {
     private::rename(slot, &aside(home, name)?)
 }
 
-/// Returns the path of the lock that a process holds while it builds the template of that name.
 pub(crate) fn building_lock(home: &Home, name: &str) -> PathBuf {
     home.templates.join(format!(".lock-{name}"))
 }

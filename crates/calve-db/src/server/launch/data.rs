@@ -1,4 +1,4 @@
-//! A server's data directory: how it comes to be, by the best strategy that there is.
+//! Makes a server's data directory by the best available strategy.
 
 use std::path::Path;
 use std::time::Instant;
@@ -16,14 +16,13 @@ use crate::registry::{LargeFile, LaunchReport};
 pub(crate) struct DataClone {
     /// The part of the report that is known before the server runs.
     pub(crate) report: LaunchReport,
-    /// Whether files are copied as a whole when they are opened for writing.
+    /// Files are copied whole when they are first opened for writing.
     pub(crate) copies_up: bool,
-    /// Where the changes are, on an overlay of this machine. Unmounted when dropped.
+    /// The mounted overlay, unmounted when dropped.
     pub(crate) overlay: Option<OverlayMount>,
 }
 
 impl DataClone {
-    /// Describes a clone that is complete now. `refused`: better strategies.
     pub(super) fn new(strategy: Strategy, refused: &[Refusal], started: Instant) -> Self {
         let clone_ms = Some(milliseconds_since(started));
         let refused = reasons(refused);
@@ -40,7 +39,6 @@ pub(crate) fn milliseconds_since(started: Instant) -> f64 {
     (started.elapsed().as_secs_f64() * 1e5).round() / 100.0
 }
 
-/// Why no overlay can be mounted without a namespace.
 pub(super) const MAY_NOT_MOUNT: &str = "this process may not mount, and may not make a user namespace";
 
 /// Clones a data directory by the best strategy other than an overlay.
@@ -48,7 +46,7 @@ pub(crate) fn clone_data(src: &Path, dst: &Path, cancel: &CancelToken) -> Result
     clone_by(src, dst, None, Some(MAY_NOT_MOUNT), cancel)
 }
 
-/// Clones by this strategy, or by the best. `no_overlay`: why an overlay cannot be mounted for a server, if it cannot.
+/// Clones by this strategy, or by the best. `no_overlay`: the reason against an overlay, if any.
 pub(super) fn clone_by(
     src: &Path,
     dst: &Path,
@@ -87,13 +85,13 @@ pub(super) fn clone_by(
     }
 }
 
-/// Clones the data directory `src`, which a server goes on to write, to `dst`. Returns what brings the clone up to date when the server is held,
-/// and its strategy; `None` where that would not shorten the hold, or failed.
+/// Clones the data directory of a server that goes on to write. Returns the strategy, and the means to catch up while
+/// the server is held. `None`: that would not shorten the hold, or failed.
 pub(crate) fn clone_followed(src: &Path, dst: &Path, cancel: &CancelToken) -> Option<(FollowedSource, Strategy)> {
     let slot = dst.parent()?;
     let strategy = if can_reflink(src, slot) { Strategy::Reflink } else { Strategy::Copy };
     let record = || FollowedSource::record(src, slot, Choice::Only(strategy), cancel).ok().flatten();
-    // A server removes files at any time, also one that is just being looked at.
+    // Tried twice, because a server removes files at any time.
     let source = record().or_else(record)?;
     cloned(src, dst, &only(strategy, cancel), Instant::now()).ok()?;
     Some((source, strategy))
@@ -101,7 +99,7 @@ pub(crate) fn clone_followed(src: &Path, dst: &Path, cancel: &CancelToken) -> Op
 
 fn options(cancel: &CancelToken) -> CloneOptions {
     let mut options = CloneOptions::default();
-    // Inlined bytes would take a call for each file, and are not reported.
+    // Counting inlined bytes takes a call for each file, and they are not reported.
     options.internal.inlined = InlinedBytes::WithShared;
     options.cancel = cancel.clone();
     options
@@ -123,7 +121,7 @@ fn cloned(
     Ok(DataClone::new(report.strategy, &better(report.refused), started))
 }
 
-/// Returns the refusals of strategies that would have been tried before an overlay.
+/// Keeps the refusals of strategies that are preferred to an overlay.
 fn better(mut refused: Vec<Refusal>) -> Vec<Refusal> {
     refused.retain(|refusal| !matches!(refusal.strategy, Strategy::Overlay | Strategy::Copy | Strategy::Hardlink));
     refused
@@ -142,7 +140,7 @@ fn overlay(
     }
     let mount = calve_core::internal::mount_overlay(src, dst).map_err(|error| no(error.to_string()))?;
     let mounted = DataClone::new(Strategy::Overlay, refused, started);
-    // A reflink was not tried where an overlay was asked for.
+    // No reflink was tried if an overlay was requested.
     let copies_up = match refused.is_empty() {
         false => refused.iter().any(|refusal| refusal.strategy == Strategy::Reflink),
         true => !can_reflink(src, dst.parent().unwrap_or(dst)),
@@ -150,17 +148,15 @@ fn overlay(
     Ok(DataClone { copies_up, overlay: Some(mount), ..mounted })
 }
 
-/// Reports whether the kernel can share the blocks of a file with its copy.
 fn can_reflink(src: &Path, dst: &Path) -> bool {
     let offers = |offer: &calve_core::report::Offer| offer.strategy == Strategy::Reflink && offer.refused.is_none();
     calve_core::probe(src, dst).is_ok_and(|report| report.offers.iter().any(offers))
 }
 
-/// Files above this size are listed. PostgreSQL's log files have exactly this size, and it opens one at each start.
+/// Larger files are listed. PostgreSQL's WAL files have exactly this size, and each start opens one.
 const LARGE_BYTES: u64 = 16 << 20;
 
-/// Lists the files of a data directory above [`LARGE_BYTES`], the largest first. This only feeds a report: where something cannot be read, the
-/// rest is left out.
+/// Lists the files above [`LARGE_BYTES`], the largest first. It only feeds a report, so unreadable parts are left out.
 pub(super) fn large_files(data: &Path) -> Vec<LargeFile> {
     let mut found = Vec::new();
     let _ = Directory::open(data).and_then(|data| {

@@ -39,16 +39,16 @@ pub(crate) struct RunningServer {
     pub(crate) report: LaunchReport,
     pub(crate) notifies: bool,
     pub(crate) neutralised: Vec<String>,
-    /// Unmounted before the files are removed, the second place first: it shows an overlay too.
+    /// Unmounted before the files are removed, and before `overlay`, which it shows too.
     pub(crate) seen: ServerView,
     pub(crate) overlay: Option<OverlayMount>,
-    /// The state of the data directory before the server was started, if a reset has made it.
+    /// The data directory's state before the start, if a reset made it.
     pub(crate) state: Option<CloneState>,
-    /// On an overlay the template must stay as it is.
+    /// Keeps the template's files below an overlay.
     pub(crate) template: Option<File>,
 }
 
-/// Makes the data directory and starts the server on it. The data directory stays when this fails.
+/// Makes the data directory, which stays if this fails, and starts the server on it.
 pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let started = Instant::now();
     let spec = wanted.spec;
@@ -77,13 +77,13 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let forgotten = std::cell::Cell::new(!shares_memory);
     let meanwhile = || {
         spec.container.iter().for_each(|container| container.find_first_process(&wanted.address.socket));
-        // As early as possible: whichever process is killed then, the kernel takes it away with the last process that uses it.
+        // Early, because from then on the kernel removes the memory with its last user, whichever process is killed.
         forgotten.set(forgotten.get() || memory::forget(wanted.engine, wanted.files, pid));
     };
     let tells = spec.program.notifies && told.is_some();
     let notifies = readiness::wait(&mut server, wanted, &notices, tells, &meanwhile);
     let notifies = notifies.map_err(|error| match (&error, &spec.container) {
-        // An image that was removed is no server that failed.
+        // A removed image is not the server's failure.
         (Error::ServerFailed { .. }, Some(container)) => container.image.missing().unwrap_or(error),
         _ => error,
     })?;
@@ -100,11 +100,11 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     Ok(RunningServer { server, report, notifies, neutralised, seen, overlay, state, template })
 }
 
-/// Makes the directories of a server anew, but for its data. Returns that of its files, that of its settings, and its log.
+/// Recreates a server's directories, except its data. Returns those of its files and its settings, and its log.
 pub(crate) fn make_files(wanted: &LaunchRequest<'_>) -> Result<(Directory, Directory, File)> {
     let spec = wanted.spec;
     let slot = Directory::open(wanted.files)?;
-    // Other processes cannot get there while root writes to the server's files, and leftovers of an earlier server are out of reach.
+    // Shuts out other processes while root writes to the server's files, and puts earlier leftovers out of reach.
     private::close(&slot)?;
     let settings = runtime::renew(wanted.directory, spec.program.account)?;
     trash::remove(&wanted.files.join("tmp"), RemovalWait::No)?;
@@ -122,8 +122,8 @@ pub(crate) fn open_up(wanted: &LaunchRequest<'_>, slot: &Directory, settings: &D
     Ok(())
 }
 
-/// Records the state of the data directory for the next reset, which can do without. Root never changes anything in a directory that the
-/// server's account could reach before, so as root every reset makes a new one.
+/// Records the data directory's state for the next reset, which can do without. Root never changes anything in a
+/// directory that the server's account could reach before, so its resets always make a new one.
 fn recorded(wanted: &LaunchRequest<'_>, cloned: &DataClone, data: &Path) -> Option<CloneState> {
     let reset = wanted.reset?;
     let is_tree = cloned.report.clone_ms.is_some() && cloned.overlay.is_none();
@@ -149,14 +149,14 @@ pub(crate) fn instance(wanted: &LaunchRequest<'_>, seen: &Path, settings: Direct
     }
 }
 
-/// Runs work that may take long, such as copying gigabytes, and cancels it when the server is not wanted any more.
+/// Runs long work, such as copying gigabytes, and cancels it when the server is no longer wanted.
 pub(crate) fn unless_left<T>(owners: &Owners<'_>, cancel: &CancelToken, work: impl FnOnce() -> T) -> T {
     let Ok((told, done)) = std::io::pipe() else { return work() };
     let (socket, processes) = owners;
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut fds = vec![PollFd::new(&told, PollFlags::IN)];
-            // Nothing but the other end's being closed: what it may ask for is read later.
+            // Only the other end's hangup: its requests are read later.
             fds.extend(socket.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::empty())));
             fds.extend(processes.iter().map(|process| PollFd::from_borrowed_fd(*process, PollFlags::IN)));
             let _ = crate::sys::retry(|| rustix::event::poll(&mut fds, None));
@@ -170,8 +170,8 @@ pub(crate) fn unless_left<T>(owners: &Owners<'_>, cancel: &CancelToken, work: im
     })
 }
 
-/// Runs background work on a thread of its own at a low priority. The server itself cannot be started
-/// there: it would end with that thread, and without privilege nothing gets back a priority that it gave up.
+/// Runs background work on a thread at low priority. The server cannot be started there: it would end with that thread,
+/// and without privilege no process can raise its priority again.
 fn quietly<T: Send>(is_speculative: bool, work: impl FnOnce() -> T + Send) -> T {
     if !is_speculative {
         return work();
@@ -184,7 +184,7 @@ fn quietly<T: Send>(is_speculative: bool, work: impl FnOnce() -> T + Send) -> T 
     worked.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The clone that a data directory is, the lock of its template, and what was taken away from it.
+/// The cloned data directory, the lock of its template, and a list of the things removed from it.
 type PreparedData = (DataClone, Option<File>, Vec<String>);
 
 fn data_directory(wanted: &LaunchRequest<'_>, slot: &Directory, data: &Path) -> Result<PreparedData> {
@@ -198,7 +198,7 @@ fn data_directory(wanted: &LaunchRequest<'_>, slot: &Directory, data: &Path) -> 
         }
         Origin::Template(template) => {
             let lock = template::lock(template)?;
-            // A reset has looked at them.
+            // A reset has checked them.
             wanted.reset.map_or_else(|| template::check_files(template), |_| Ok(()))?;
             let no_overlay = match &spec.container {
                 Some(container) if container.image.is_docker() => {
@@ -221,15 +221,15 @@ fn data_directory(wanted: &LaunchRequest<'_>, slot: &Directory, data: &Path) -> 
     }
 }
 
-/// Clones a data directory of a user and removes what must not be in it. Only this process can reach the clone until the end, and nothing
-/// in it is changed before it is known to have no links that lead out.
+/// Clones and neutralises a user's data directory. Only this process can reach the clone until the end, and nothing in
+/// it is changed before it is known to have no links that lead out.
 fn taken_over(
     wanted: &LaunchRequest<'_>,
     source: &Path,
     slot: &Directory,
     data: &Path,
 ) -> Result<(DataClone, Vec<String>)> {
-    // Entry by entry, so that the directory itself can be one that is cloned by snapshot later.
+    // Entry by entry, so that the directory itself can be one that is later cloned by snapshot.
     let started = Instant::now();
     make_data(data)?;
     let mut strategy = Strategy::Copy;
@@ -250,7 +250,7 @@ pub(crate) fn make_data(data: &Path) -> Result<()> {
     private::make_directory(data, CLOSED).map(|_| ())
 }
 
-/// Runs the program that fills the empty directory `data`, by its path as the program sees it.
+/// Runs the engine's initialisation. `data`: the path that its program sees.
 fn initialise(wanted: &LaunchRequest<'_>, data: &Path, settings: &Directory, output: &File) -> Result<()> {
     let in_image = wanted.spec.container.is_some();
     let command = wanted.engine.init(&wanted.spec.program.path, data, &|program| in_image || program.is_file())?;
@@ -275,10 +275,10 @@ fn initialise(wanted: &LaunchRequest<'_>, data: &Path, settings: &Directory, out
     }
 }
 
-/// Where the server's user sees the files: there, or at a second place, where something above it is closed to him.
+/// The path at which the server's user sees the files: another one if a directory above them is closed to this user.
 pub(crate) struct ServerView {
     pub(crate) path: PathBuf,
-    /// In a mount namespace of this process's own.
+    /// It is mounted, in this process's own namespace.
     is_mount: bool,
 }
 
@@ -298,7 +298,7 @@ impl Drop for ServerView {
 
 pub(crate) fn as_seen(wanted: &LaunchRequest<'_>) -> Result<ServerView> {
     let (spec, account) = (wanted.spec, wanted.spec.program.account);
-    // A directory that is bound into a container is reached there.
+    // A container reaches the directories that are bound into it.
     if spec.container.is_some() || account.to_become().is_none() || account.reaches(wanted.files) {
         return Ok(ServerView { path: wanted.files.to_path_buf(), is_mount: false });
     }

@@ -9,14 +9,14 @@ use rustix::net::{SocketAddrV4, bind, getsockname, sockopt};
 use crate::error::{Error, Operation, Remedy, Result};
 use crate::sys;
 
-/// A port on 127.0.0.1 that is held for the server, for as long as this is.
+/// A port on 127.0.0.1, held for a server while this lives.
 ///
-/// The socket is bound without SO_REUSEADDR, which fails when anybody has the port, and keeps everybody out. While a server starts,
-/// [`HeldPort::lend`] sets it, so that the server, which sets it too, can listen beside it: a port that is bound but not listened on may be
-/// shared by those who both permit it (socket(7)). So the port is never free, also not between two servers.
+/// Its socket is bound without SO_REUSEADDR, which excludes all others. While a server starts, [`HeldPort::lend`] sets
+/// the option, as the server does, so that both share the port: sockets that permit it may share one without a listener
+/// (socket(7)). So the port is never free, not even between two servers.
 ///
-/// Connections that have ended keep a port for a minute (TIME_WAIT), for those without SO_REUSEADDR. A port that is asked for is then
-/// bound with it, which fails when anybody listens there. That another server of Calve's is about to, its name tells.
+/// Ended connections block a port without SO_REUSEADDR for a minute (TIME_WAIT). A requested port is then bound with
+/// it, which fails if a socket listens there. A server of Calve's that is about to listen shows by its name.
 #[derive(Debug)]
 pub(crate) struct HeldPort {
     pub(crate) number: u16,
@@ -25,14 +25,14 @@ pub(crate) struct HeldPort {
 }
 
 impl HeldPort {
-    /// Takes the port `wanted`, or any that is free if it is 0.
+    /// Takes the port `wanted`, or any free one for 0.
     pub(crate) fn take(wanted: u16) -> Result<Self> {
         let failed = |errno| failed(wanted, errno);
         if wanted != 0 {
             let name = sys::hold_name(&name(wanted)).map_err(failed)?;
             return Ok(Self { number: wanted, held: hold(wanted).map_err(failed)?, _name: name });
         }
-        // Ports whose name another server holds, which may be about to listen. While they are held, the kernel gives others.
+        // Ports of servers that may be about to listen. They are held here, so that the kernel gives others.
         let mut others = Vec::new();
         loop {
             let held = hold(wanted).map_err(failed)?;
@@ -40,20 +40,19 @@ impl HeldPort {
             let number = address.port();
             match sys::hold_name(&name(number)) {
                 Err(Errno::ADDRINUSE) => others.push(held),
-                // Where there are no such names, there is only the port.
+                // Without such names, only the port counts.
                 name => return Ok(Self { number, held, _name: name.ok().flatten() }),
             }
         }
     }
 
-    /// Lets a server listen on the port, which keeps everybody else out from then on.
+    /// Lets a server listen on the port. The listener then keeps all others out.
     pub(crate) fn lend(&self) -> LentPort<'_> {
         let _ = sockopt::set_socket_reuseaddr(&self.held, true);
         LentPort(&self.held)
     }
 }
 
-/// A port that a server may listen on, until this is dropped.
 pub(crate) struct LentPort<'a>(&'a OwnedFd);
 
 impl Drop for LentPort<'_> {

@@ -1,4 +1,4 @@
-//! Starting the processes of a server: programs of this machine, and of images by a runtime.
+//! Starts a server's processes: local programs, or an image's by a runtime.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,7 +13,6 @@ use crate::files::directory::Directory;
 use crate::files::runtime;
 use crate::sys::{self, Launch};
 
-/// Starts the server's process. `notices` is the notify socket, if the server may have one.
 pub(crate) fn start_server(
     wanted: &LaunchRequest<'_>,
     instance: &Instance,

@@ -1,4 +1,4 @@
-//! Waiting for a server to answer: it tells by itself (sd_notify(3)), or is asked every millisecond.
+//! Waits for a server to answer: it reports that itself (sd_notify(3)), or is probed every millisecond.
 
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixDatagram;
@@ -15,9 +15,9 @@ use crate::files::private;
 use crate::files::runtime::NOTICES;
 
 const PROBE_EVERY: Duration = Duration::from_millis(1);
-/// An answer takes a millisecond where nothing else is to be done.
+/// The least wait for an answer, which takes a millisecond on an idle machine.
 const ANSWERS_IN: Duration = Duration::from_millis(100);
-/// A server that is known to tell is asked too, should it not have told by then.
+/// A server that is known to report readiness is probed too, if it has not done so by then.
 const TRUST_FOR: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -28,7 +28,7 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
-    /// Listens in the `directory` of a server, which was renewed (`runtime::renew`) and belongs to this user.
+    /// Listens in a server's runtime directory, which was renewed (`runtime::renew`) and is this user's.
     pub(crate) fn listen(directory: &Path, account: Account) -> Result<Self> {
         let path = directory.join(NOTICES);
         let socket = UnixDatagram::bind(&path).at(Operation::Listen, &path)?;
@@ -48,8 +48,7 @@ impl Notices {
     }
 }
 
-/// Waits until the server answers, and calls `meanwhile` while it does not. Returns whether it told so by itself. `tells`: its program is known
-/// to.
+/// Calls `meanwhile` until the server answers. Returns whether it reported that itself. `tells`: it is known to.
 pub(super) fn wait(
     server: &mut ServerProcess,
     wanted: &LaunchRequest<'_>,
@@ -68,7 +67,7 @@ pub(super) fn wait(
             return failed(format!("ended before it was ready ({ended})"));
         }
         if !tells || started.elapsed() > TRUST_FOR {
-            // A machine that is busy takes its time, and asking anew each time makes it busier.
+            // A busy machine takes its time, and repeated questions make it busier.
             let patience = ANSWERS_IN.max(started.elapsed() / 10);
             match wanted.engine.probe(wanted.address, patience) {
                 Ok(()) => return Ok(notices.say_ready()),

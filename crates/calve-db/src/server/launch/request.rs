@@ -1,4 +1,4 @@
-//! The wish for a server.
+//! A request to launch a server.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -22,9 +22,9 @@ pub(crate) struct LaunchRequest<'a> {
     /// The directory for the data and temporary files.
     pub(crate) files: &'a Path,
     pub(crate) directory: &'a Path,
-    /// The knowledge of a reset. `None` for a first start.
+    /// `None` for a first start.
     pub(crate) reset: Option<&'a ResetData>,
-    /// Whether the clone is made ahead of time, when nothing else is to be done.
+    /// The clone is made ahead of time, at low priority.
     pub(crate) is_speculative: bool,
     pub(crate) engine: &'static dyn Engine,
     pub(crate) address: &'a Address,
@@ -35,7 +35,7 @@ pub(crate) struct LaunchRequest<'a> {
 }
 
 impl<'a> LaunchRequest<'a> {
-    /// Returns the request for a server in its first directories, on the data that `spec` names, without a port and a waiting caller.
+    /// Requests a server in its first directories, on the data of `spec`, without a port and a waiting caller.
     pub(crate) fn new(
         spec: &'a Spec,
         engine: &'static dyn Engine,
@@ -58,7 +58,7 @@ impl<'a> LaunchRequest<'a> {
         }
     }
 
-    /// Waits until one of these is readable, at most as long as `limit`. Returns whether the server is not wanted any more.
+    /// Waits until one of these is readable, or for `limit`. Returns whether the server is no longer wanted.
     pub(super) fn is_left_within<'f>(
         &'f self,
         limit: Duration,
@@ -72,10 +72,10 @@ impl<'a> LaunchRequest<'a> {
 /// Descriptors whose closing ends the server: of a socket, and of processes.
 pub(crate) type Owners<'a> = (Option<BorrowedFd<'a>>, Vec<BorrowedFd<'a>>);
 
-/// The data directory of a reset. Its template was found to be undamaged, and is held.
+/// The data directory of a reset, whose template is undamaged and held.
 pub(crate) enum ResetData {
-    /// None is there, or that of [`Origin::Present`].
+    /// It is missing, or that of [`Origin::Present`].
     ToClone,
-    /// The one from before is there, and the entries that had changed were put back.
+    /// The former one, with its changed entries put back.
     Reverted(LaunchReport, RevertReport),
 }

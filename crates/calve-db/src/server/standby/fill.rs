@@ -1,4 +1,4 @@
-//! Starting the servers that wait.
+//! Starts the standbys of a pool.
 
 use std::path::PathBuf;
 
@@ -19,8 +19,7 @@ use crate::server::messages::{Ownership, Spec};
 use crate::server::starter::{OwnedServer, Starter, run, spec_of};
 use crate::sys;
 
-/// Makes a pool for a template, or changes it, and fills it: on return its servers wait. `None` after a size of zero, which ends it. After an
-/// error the pool is as it was.
+/// Creates or changes a pool, and fills it. A size of zero ends it: `None`. After an error the pool is as before.
 pub fn set_pool(
     home: &Home,
     template: &str,
@@ -40,13 +39,13 @@ pub fn set_pool(
     let filled = fill_pool(home, template, supervisor, cancel);
     let filled = unless_cancelled(cancel).and(filled);
     if filled.is_err() {
-        // The first error tells more than another one now.
+        // The first error tells more than this one.
         let _ = put_back(home, template, &wanted, before);
     }
     filled
 }
 
-/// Makes the pool what it was `before`, unless another process has changed or ended it since.
+/// Restores the pool `before`, unless another process changed or ended it since.
 fn put_back(home: &Home, template: &str, wanted: &Settings, before: Option<Settings>) -> Result<()> {
     let file = home.pool(template);
     let is_unchanged = |now: Settings| Settings { limit: wanted.limit, ..now } == *wanted;
@@ -57,7 +56,7 @@ fn put_back(home: &Home, template: &str, wanted: &Settings, before: Option<Setti
     }
 }
 
-/// Makes a pool that ends with the session, or gives the one that there is this size. Its servers are started by [`fill_pool`].
+/// Creates a pool that ends with the session, or resizes the present one. [`fill_pool`] starts its servers.
 pub fn want_pool(home: &Home, template: &str, size: usize) -> Result<()> {
     name::check(template)?;
     home.prepare()?;
@@ -86,12 +85,12 @@ fn write(home: &Home, template: &str, options: &PoolOptions) -> Result<Settings>
     Ok(pool)
 }
 
-/// Starts servers until as many wait as should, and ends those that are too many or of an older template. `None` if there is no pool.
+/// Starts missing standbys, and ends superfluous or outdated ones. `None`: there is no pool.
 pub fn fill_pool(home: &Home, template: &str, supervisor: &[PathBuf], cancel: &CancelToken) -> Result<Option<Pool>> {
     name::check(template)?;
     let file = home.pool(template);
     if settings(&file)?.is_none() {
-        // It is of a session that has ended.
+        // Its session has ended.
         remove(home, template)?;
         return Ok(None);
     }

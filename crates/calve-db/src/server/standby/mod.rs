@@ -1,7 +1,7 @@
-//! Standbys: servers of a template that were started ahead of time and wait to be handed over; and their pool.
+//! Standbys: servers started ahead of time, which wait to be handed over, in the pool of their template.
 //!
-//! A pool is a file that says how many should wait. Each standby is a server with a supervisor of its own, which looks at that file: it ends
-//! when the pool is gone, was not used for long, or is of a session that has ended. So a pool needs no process of its own.
+//! A pool is a file with the number of standbys. Each standby has its own supervisor, which looks at that file, and
+//! ends if the pool is gone, idle for too long, or of an ended session. So a pool needs no process of its own.
 
 mod fill;
 mod room;
@@ -32,12 +32,10 @@ pub const MOST_STANDBYS: usize = 64;
 
 #[derive(Debug, Clone, Copy)]
 pub struct PoolOptions {
-    /// How many servers wait; none for no pool.
+    /// The number of servers that wait. 0: no pool.
     pub size: usize,
-    /// How long they wait while none is taken.
-    /// `None`: for as long as they can.
+    /// How long they wait while none is taken. `None`: without a limit.
     pub idle: Option<Duration>,
-    /// Whether the pool stays when the session ends.
     pub lifetime: PoolLifetime,
 }
 
@@ -47,10 +45,10 @@ impl Default for PoolOptions {
     }
 }
 
-/// The events that end a pool, besides not being used.
+/// The event that ends a pool, besides idleness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PoolLifetime {
-    /// The end of the process that began the session (setsid(2)) of the caller, such as a login shell.
+    /// The end of the leader of the caller's session (setsid(2)), such as a login shell.
     #[default]
     Session,
     Kept,
@@ -85,12 +83,12 @@ pub enum PoolLimit {
     Disk,
 }
 
-/// The record of a pool. The time of its last use is that of the file.
+/// A pool's record. The file's time is that of its last use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Settings {
     pub(crate) size: usize,
     pub(crate) idle: Option<Duration>,
-    /// The process with which it ends, and when that started.
+    /// The leader of its session, and when that started.
     session: Option<(u32, u64)>,
     boot: String,
     limit: Option<PoolLimit>,
@@ -107,20 +105,20 @@ pub fn has_pool(home: &Home, template: &str) -> bool {
     home.pool(template).exists()
 }
 
-/// Returns the options of a pool. `None` if it does not exist, or has ended.
+/// Returns `None` if the pool does not exist, or has ended.
 pub(crate) fn settings(pool: &Path) -> Result<Option<Settings>> {
     let settings: Option<Settings> = private::read_json(pool)?;
     Ok(settings.filter(|settings| !settings.has_ended()))
 }
 
-/// Returns whether the pool is gone, or was not used for long.
+/// Returns whether the pool is gone, or was idle for too long.
 pub(crate) fn is_idle(pool: &Path) -> bool {
     let used = fs::metadata(pool).map_or(0, |found| found.mtime().cast_unsigned());
     let is_over = |idle: Duration| unix_now().saturating_sub(used) > idle.as_secs();
     settings(pool).is_ok_and(|settings| settings.is_none_or(|settings| settings.idle.is_some_and(is_over)))
 }
 
-/// Returns the pools that there are, without those whose record cannot be read.
+/// Returns the pools with a readable record.
 pub fn pools(home: &Home) -> Result<Vec<Pool>> {
     let readable = templates(home).into_iter().filter(|template| settings(&home.pool(template)).is_ok());
     readable.filter_map(|template| state(home, &template).transpose()).collect()
@@ -151,10 +149,10 @@ fn state(home: &Home, template: &str) -> Result<Option<Pool>> {
     }))
 }
 
-/// Returns the standbys of a template that wait, whatever the template was when they were started.
+/// Returns a template's waiting standbys, including outdated ones.
 fn waiting(home: &Home, template: &str) -> Result<Vec<Record>> {
     let slots = registry::slots(home)?;
-    // Their names begin like this, so that not every server's record is read.
+    // Standbys' names begin like this, so that few other servers' records are read.
     let start = name::made_up(template, "");
     let named =
         slots.iter().filter(|slot| slot.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&start)));
@@ -162,13 +160,13 @@ fn waiting(home: &Home, template: &str) -> Result<Vec<Record>> {
     Ok(records.filter(|record| record.waits && record.server.template.as_deref() == Some(template)).collect())
 }
 
-/// Takes a standby of the template as it is now. `None` if none waits.
+/// Takes a standby of the present template. `None`: no standby waits.
 pub(crate) fn claim(home: &Home, template: &DatabaseTemplate, claim: &Claim) -> Result<Option<OwnedServer>> {
     let pool = home.pool(&template.name);
     if !pool.exists() {
         return Ok(None);
     }
-    // It is used, also if nothing waits at this moment.
+    // This counts as use, even if no standby waits now.
     let _ = fs::File::open(&pool).and_then(|file| file.file().set_modified(SystemTime::now()));
     for record in waiting(home, &template.name)? {
         if record.template_identity != template.identity() {
@@ -189,7 +187,7 @@ pub(crate) fn claim(home: &Home, template: &DatabaseTemplate, claim: &Claim) -> 
     Ok(None)
 }
 
-/// Ends standbys of a template: those that are of what it was, or all if it is no more.
+/// Ends a template's outdated standbys, or all if the template is gone.
 pub(crate) fn empty(home: &Home, template: &str, is_now: Option<&DatabaseTemplate>) -> Result<()> {
     for record in waiting(home, template)? {
         if is_now.is_none_or(|template| template.identity() != record.template_identity) {
@@ -199,12 +197,12 @@ pub(crate) fn empty(home: &Home, template: &str, is_now: Option<&DatabaseTemplat
     Ok(())
 }
 
-/// Ends a standby. It may have ended, or be handed over, in this moment: then there is nothing to end.
+/// Ends a standby, unless it has just ended or was handed over.
 fn end(record: &Record) {
     let _ = ask(record, Request::Dismiss, &CancelToken::default());
 }
 
-/// Forgets a pool and ends its standbys, also the one that is only just being started.
+/// Removes a pool and ends its standbys, even one that is just being started.
 pub(crate) fn remove(home: &Home, template: &str) -> Result<()> {
     let path = home.pool(template);
     if unless_missing(fs::remove_file(&path)).at(Operation::Remove, &path)?.is_none() {
@@ -214,8 +212,7 @@ pub(crate) fn remove(home: &Home, template: &str) -> Result<()> {
     empty(home, template, None)
 }
 
-/// Waits for the lock of a pool. The process that starts the servers of the pool holds it, and counts the servers that the process before
-/// it started.
+/// Takes the lock of a pool. Its holder starts the standbys, and counts those of the previous holder.
 fn lock(home: &Home, template: &str) -> Result<File> {
     registry::take_lock(&home.pools.join(format!(".lock-{template}")))
 }

@@ -1,4 +1,4 @@
-//! Whether there is memory and disk space for another server that waits.
+//! Room for another standby: memory and disk space.
 
 use std::path::Path;
 
@@ -6,19 +6,17 @@ use fs_err as fs;
 
 use crate::engine::Engine;
 
-/// The part of all space that must stay free.
+/// The share of all space that must stay free: a tenth.
 const FREE_PART: u64 = 10;
 
-/// Reports whether another server on this data directory fits, with all that it may need once it is used, and a tenth of the memory stays
-/// free. Where the system does not tell, it fits.
+/// Returns whether a server in use on this data fits in memory, with a tenth of all left free. Unknown memory fits.
 pub(crate) fn has_room(engine: &dyn Engine, data: &Path) -> bool {
     let limits = [machine(), group(), group_of_version_1()];
     let needed = engine.memory_bytes(data);
     limits.into_iter().flatten().all(|(total, free)| free >= needed + total / FREE_PART)
 }
 
-/// Returns whether as much of the disk is free as everybody else may need: a tenth of it, or a gigabyte of a large one. Where the system does not
-/// tell, it is.
+/// Returns whether a tenth of the disk, or a gigabyte of a large one, is free for others. An unknown disk has room.
 pub(crate) fn has_disk(slot: &Path) -> bool {
     const ENOUGH: u64 = 1 << 30;
     rustix::fs::statvfs(slot).ok().is_none_or(|room| {
@@ -27,7 +25,7 @@ pub(crate) fn has_disk(slot: &Path) -> bool {
     })
 }
 
-/// All of it and its free part, in bytes.
+/// Total and free bytes.
 type Memory = (u64, u64);
 
 /// Returns the memory of the machine (proc_meminfo(5)).
@@ -52,8 +50,8 @@ fn group_of_version_1() -> Option<Memory> {
     limit(mount, &own, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
 }
 
-/// Returns a limit, and how much of it is free. The cache of files counts as free, because it is not the servers' shared memory. In a
-/// container its own group may be all that is mounted.
+/// Returns a limit and its free part. The page cache counts as free: it is not the servers' shared memory. In a
+/// container, its own group may be all that is mounted.
 fn limit(mount: &Path, own: &str, limit: &str, used: &str, prefix: &str) -> Option<Memory> {
     let directory = Some(mount.join(own)).filter(|directory| directory.is_dir()).unwrap_or_else(|| mount.to_path_buf());
     let number = |name: &str| fs::read_to_string(directory.join(name)).ok()?.trim().parse::<u64>().ok();
@@ -65,7 +63,7 @@ fn limit(mount: &Path, own: &str, limit: &str, used: &str, prefix: &str) -> Opti
     Some((total, total.saturating_sub(number(used)?.saturating_sub(cache))))
 }
 
-/// Returns the group of this process for a controller, below where groups are mounted.
+/// Returns this process's group for a controller, relative to the mount of groups.
 fn own_group(controller: &str) -> Option<String> {
     let text = fs::read_to_string("/proc/self/cgroup").ok()?;
     text.lines().find_map(|line| {

@@ -1,4 +1,4 @@
-//! Holding all processes of a server at once, so that its files are what a kill would leave at that moment.
+//! Stops all processes of a server at once, so that its files are as a kill at that moment would leave them.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::{ProcessHandle, descendants};
 
-/// A process in a system call that cannot be interrupted stops when that is done.
+/// A process in an uninterruptible system call stops only after it.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_micros(100);
 
@@ -36,7 +36,7 @@ pub(crate) fn freeze() -> io::Result<FrozenProcesses> {
             }
         }
         let has_new = frozen.0.len() > before;
-        // A process that has stopped starts no other one, so the last round, in which all had, has found all.
+        // A stopped process starts no other one, so a round with all stopped has found all.
         if !has_new && frozen.0.iter().all(|(pid, process)| is_stopped(*pid) || !process.lives()) {
             return Ok(frozen);
         }

@@ -1,4 +1,4 @@
-//! Namespaces: what the kernel takes away by itself when the last process in them is gone.
+//! Namespaces: the kernel removes their contents with the last process in them.
 
 use std::path::Path;
 
@@ -12,14 +12,12 @@ use rustix::thread::UnshareFlags;
 /// Where shm_open(3) has its files.
 pub(super) const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Gives this process mounts and System V IPC of its own; without privilege, in a user namespace that maps this user to itself. Returns
-/// whether it has them.
+/// Gives this process its own mounts and System V IPC; without privilege, in a user namespace that maps this user to
+/// itself. Returns whether it has them. Must be called before any thread is started.
 ///
-/// `needed`: the paths that the server needs. POSIX shared memory, which is files in /dev/shm, is its own too unless one of them is
-/// there.
+/// `needed`: paths that the server needs. POSIX shared memory, files in /dev/shm, is its own too unless one is there.
 ///
-/// Must be called before any thread is started. `Err`: a user namespace was entered in which nothing is permitted, as some
-/// distributions have it. This process is then of no use.
+/// `Err`: this process is of no use now, in a user namespace that permits nothing, as on some distributions.
 pub(crate) fn isolate(needed: &[&Path]) -> Result<bool, Errno> {
     let (user, group) = (geteuid(), getegid());
     let wanted = UnshareFlags::NEWNS | UnshareFlags::NEWIPC;
@@ -36,7 +34,7 @@ pub(crate) fn isolate(needed: &[&Path]) -> Result<bool, Errno> {
     }
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
     if !needed.iter().any(|path| is_in_shared_memory(path)) {
-        // Without it, the server is no worse off than without namespaces.
+        // A failure leaves the server no worse off than without namespaces.
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
         let _ = mount(c"tmpfs", SHARED_MEMORY, c"tmpfs", flags, Some(c"mode=1777"));
     }
@@ -48,7 +46,7 @@ fn is_in_shared_memory(path: &Path) -> bool {
     real.as_deref().unwrap_or(path).starts_with(SHARED_MEMORY)
 }
 
-/// Shows the directory `what` at the directory `at` too, in this mount namespace.
+/// Shows the directory `what` at `at` too, in this mount namespace.
 pub(crate) fn bind(what: &Path, at: &Path) -> Result<(), Errno> {
     mount_bind_recursive(what, at)
 }

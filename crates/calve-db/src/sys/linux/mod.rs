@@ -1,4 +1,4 @@
-//! Linux: namespaces, descriptors of processes, and what /proc tells.
+//! Linux: namespaces, process descriptors, and /proc.
 
 mod freeze;
 mod isolate;
@@ -22,12 +22,11 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Writes everything of the file system that `path` is on to the disk.
 pub(crate) fn sync_file_system(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::syncfs(fs_err::File::open(path)?.as_fd())?)
 }
 
-/// Makes this process the one that inherits the children of its children, so that it can end them.
+/// Makes this process inherit the orphans of its children, so that it can end them.
 pub(crate) fn adopt_orphans() {
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
@@ -37,7 +36,7 @@ pub(crate) fn stream_socket() -> rustix::io::Result<std::os::fd::OwnedFd> {
     socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
 }
 
-/// Takes a name that no other process of this network namespace, in which ports are too, can take meanwhile (unix(7), "abstract").
+/// Takes an abstract name (unix(7)), exclusive in this network namespace, as ports are.
 pub(crate) fn hold_name(name: &str) -> rustix::io::Result<Option<std::os::fd::OwnedFd>> {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
     let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;

@@ -11,7 +11,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket
 
 use super::process::parent;
 
-/// Servers are started by one that was started by this process at most this many times over: scripts, tools that trace.
+/// The most generations between this process and a server, such as scripts and tracing tools.
 const MOST_GENERATIONS: usize = 16;
 
 /// Connects to a socket. Fails at once if the listener does not accept.
@@ -28,7 +28,7 @@ pub(crate) fn peer_uid(socket: impl AsFd) -> io::Result<u32> {
     Ok(peer(socket)?.uid)
 }
 
-/// Returns the process that listens at the other end of a socket; `None` if that cannot be told.
+/// Returns the listener at the other end of a socket. `None`: unknown.
 pub(crate) fn listener(socket: &UnixStream) -> Option<u32> {
     peer(socket).ok().and_then(|peer| u32::try_from(peer.pid).ok()).filter(|pid| *pid != 0)
 }
@@ -38,8 +38,7 @@ pub(crate) fn descends(socket: &UnixStream, from: &[u32]) -> bool {
     std::iter::successors(listener(socket), |pid| parent(*pid)).take(MOST_GENERATIONS).any(|pid| from.contains(&pid))
 }
 
-/// Returns the process, user and group at the other end of a socket. The process is 0 when it is in a namespace that cannot be seen from
-/// here.
+/// Returns the process, user and group of the peer. The process is 0 if its namespace cannot be seen from here.
 fn peer(socket: impl AsFd) -> io::Result<libc::ucred> {
     let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = libc::socklen_t::try_from(size_of::<libc::ucred>()).unwrap_or_default();

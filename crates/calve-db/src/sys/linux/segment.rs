@@ -9,7 +9,7 @@ use rustix::process::geteuid;
 use super::isolate::SHARED_MEMORY;
 use crate::sys::{SEGMENT_HEAD, Segment};
 
-/// Lists all segments of this namespace, from the kernel's own list (proc_sysvipc(5)).
+/// Lists the segments of this namespace (proc_sysvipc(5)).
 pub(crate) fn segments() -> Vec<Segment> {
     let list = fs_err::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
     list.lines().skip(1).filter_map(parse).collect()
@@ -30,8 +30,7 @@ fn parse(line: &str) -> Option<Segment> {
     })
 }
 
-/// Makes the kernel remove a segment when no process is attached to it any more. Processes that are attached go on to use it. A segment of that
-/// number that another process made meanwhile stays.
+/// Makes the kernel remove a segment with its last user. A segment of that number by another process stays.
 pub(crate) fn remove_segment(segment: &Segment) {
     let _ = as_owner(segment, || {
         if size_if_same(segment).is_some() {
@@ -50,8 +49,8 @@ pub(crate) fn remove_shared(segment: &Segment, name: &str) {
     let _ = as_owner(segment, || rustix::fs::unlink(Path::new(SHARED_MEMORY).join(name)));
 }
 
-/// Runs `work` as the segment's owner if this process is root: so root can only do what the owner may do; and a root who is kept from
-/// administering the system, as in a container, may do it only so (shmctl(2), EPERM).
+/// Runs `work` as the segment's owner if this process is root. So root can do only what the owner may, and root without
+/// CAP_SYS_ADMIN, as in a container, can do that at all (shmctl(2), EPERM).
 fn as_owner<T>(segment: &Segment, work: impl FnOnce() -> T) -> Option<T> {
     let own = geteuid();
     if !own.is_root() {
@@ -63,7 +62,7 @@ fn as_owner<T>(segment: &Segment, work: impl FnOnce() -> T) -> Option<T> {
     Some(done)
 }
 
-/// Changes the effective user of this thread, and of no other one.
+/// Changes the effective user of this thread only.
 fn set_thread_user(user: u32) -> io::Result<()> {
     let unchanged: c_long = -1;
     // SAFETY: the system call takes numbers. Unlike the C library's function it leaves other threads alone.
@@ -71,7 +70,7 @@ fn set_thread_user(user: u32) -> io::Result<()> {
     if changed < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Returns the segment's size, unless another process has made one of that number meanwhile.
+/// Returns the segment's size. `None`: the number is another segment's by now.
 fn size_if_same(segment: &Segment) -> Option<usize> {
     // SAFETY: `shmid_ds` is plain numbers, for which zero bytes are valid.
     let mut found: libc::shmid_ds = unsafe { std::mem::zeroed() };

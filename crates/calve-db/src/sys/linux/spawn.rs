@@ -1,7 +1,7 @@
-//! Starting the server: a fork that also makes a process namespace, and a child that the kernel ends with its parent.
+//! Starts the server: a fork that can make a PID namespace, and a child that the kernel ends with its parent.
 //!
-//! `Command` cannot do this: what ties a process to its parent (PR_SET_PDEATHSIG) is cleared by a change of user, so it comes
-//! after that; and the namespace of a parent's later children can be set only once, where a reset needs a new one each time.
+//! `Command` cannot do this: a change of user clears the tie to the parent (PR_SET_PDEATHSIG), which must come after
+//! it; and a parent can set the namespace of its later children only once, where each reset needs a new one.
 
 use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int, c_long};
 use std::io;
@@ -20,10 +20,10 @@ pub(crate) struct Server {
     ended: Option<ProcessEnd>,
 }
 
-/// Starts a server. An error is one of starting it: what it says afterwards is in its log.
+/// Starts a server. Fails only if the start does: later errors are in its log.
 pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
     let (told, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    // A program that is not there is another error.
+    // Not `NotFound`, which means a missing program.
     let nothing = fs_err::File::open("/dev/null").map_err(io::Error::other)?;
     let command = launch.command.iter().map(|word| c_text(word)).collect::<io::Result<Vec<_>>>()?;
     let variable = |(name, value): &(OsString, OsString)| c_text(&[&**name, value].join(OsStr::new("=")));
@@ -54,7 +54,7 @@ pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
             let mut server = Server { process, ended: None };
             drop(tell);
             let mut errno = [0; 4];
-            // Ends with nothing when execve has closed the other end.
+            // Reads nothing once execve has closed the other end.
             match crate::sys::retry(|| rustix::io::read(&told, &mut errno)) {
                 Ok(4) => {
                     let _ = server.wait();
@@ -91,7 +91,7 @@ fn become_server(
         // which has one thread, and do not involve the C library's bookkeeping of threads.
         unsafe {
             check(libc::close(told))?;
-            // Not a session of its own: a sweep looks for those of its supervisor's.
+            // Not a new session: a sweep looks for members of the supervisor's.
             check(libc::setpgid(0, 0))?;
             for (from, to) in [(input, 0), (launch.log, 1), (launch.log, 2)] {
                 check(libc::dup2(BorrowedFd::as_raw_fd(&from), to))?;
@@ -103,12 +103,12 @@ fn become_server(
                 raw(libc::SYS_setresuid, [user.into(); 3])?;
             }
             check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
-            // Had the parent ended before that, this would be the only sign of it.
+            // The only sign of a parent that ended before that call.
             let mut parent = libc::pollfd { fd: tell, events: 0, revents: 0 };
             if libc::poll(&raw mut parent, 1, 0) > 0 && parent.revents & libc::POLLERR != 0 {
                 return Err(libc::ECANCELED);
             }
-            // Rust has it ignored, which programs inherit.
+            // Rust ignores it, and programs inherit that.
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             libc::execve(arguments[0], arguments.as_ptr(), environment.as_ptr());
         }
@@ -131,7 +131,6 @@ fn last_errno() -> c_int {
 }
 
 impl Server {
-    /// Returns the number of the server's first process, as this process sees it.
     pub(crate) fn pid(&self) -> u32 {
         self.process.pid
     }
@@ -153,7 +152,7 @@ impl Server {
                     (Some(code), _) => ProcessEnd::Exit(code),
                     (None, signal) => ProcessEnd::Signal(signal.unwrap_or_default()),
                 }),
-                // The process that collected it before has not told.
+                // It was collected before, so its end is unknown.
                 Err(Errno::CHILD) => Some(ProcessEnd::Signal(0)),
                 _ => None,
             };
@@ -171,7 +170,7 @@ impl Drop for Server {
     }
 }
 
-/// Collects children that this process inherited, so that they do not stay as zombies.
+/// Reaps an inherited child, which would stay a zombie.
 pub(crate) fn collect_orphan(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = rustix::process::waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
