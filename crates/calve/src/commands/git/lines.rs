@@ -1,4 +1,4 @@
-//! The lines of `calve git` for people.
+//! Formats the human-readable output of `calve git`.
 
 use calve_core::internal::ShownPath;
 use calve_git::remote::{FetchReport, GitCloneReport, PlannedClone, Traffic};
