@@ -1,4 +1,4 @@
-//! What exists only in a worktree, in words and documents.
+//! Formats items that exist only in a worktree.
 
 use calve_core::internal::ShownPath;
 use calve_git::worktree::{KeptFiles, UnsavedItem};
