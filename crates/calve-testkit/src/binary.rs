@@ -1,5 +1,3 @@
-//! Finds the program under test.
-
 use std::env;
 use std::path::PathBuf;
 

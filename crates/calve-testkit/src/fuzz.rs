@@ -143,7 +143,6 @@ fn change_some(input: &mut Vec<u8>, seeds: &[&[u8]], random: &mut SplitMix64) {
     let start = random.below(input.len() as u64 + 1) as usize;
     let range = start..input.len().min(start + length);
     let (range, bytes) = match random.below(7) {
-        // Flip one bit.
         0 => match input.get(start) {
             Some(byte) => (start..start + 1, vec![byte ^ (1u8 << random.below(8))]),
             None => return,

@@ -1,5 +1,3 @@
-//! `git` for tests.
-
 use std::env;
 use std::ffi::OsStr;
 use std::path::Path;

@@ -23,10 +23,8 @@ pub struct Injection<'a> {
     pub nth: u32,
 }
 
-/// The result of a program under an [`Injection`].
 #[derive(Debug)]
 pub struct Outcome {
-    /// Also shows a death by signal.
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
@@ -36,9 +34,8 @@ pub struct Outcome {
     pub trace: String,
 }
 
-/// Runs `command` under `injection`, or returns `None` without `strace` (see [`skip`](crate::skip())).
-///
-/// Uses the program, arguments, working directory and changed environment variables of `command`; stdin is empty.
+/// Runs `command` under `injection`, or returns `None` without `strace` (see [`skip`](crate::skip())). Uses its
+/// program, arguments, working directory and changed environment variables; stdin is empty.
 #[track_caller]
 pub fn run_injected(command: &Command, injection: Injection<'_>) -> Option<Outcome> {
     if !require_program("strace") {

@@ -1,5 +1,3 @@
-//! Bind mounts, and reliable unmounting.
-
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};

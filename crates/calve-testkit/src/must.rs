@@ -1,5 +1,3 @@
-//! Panics that name the path and the operation.
-
 use std::fmt::Display;
 use std::io::Write as _;
 use std::path::Path;

@@ -1,10 +1,7 @@
-//! Scales the number of rounds of all randomized tests.
-
 use std::env;
 
-/// Returns the number of rounds: `usual` times the environment variable `CALVE_ROUNDS`, and at least one.
-///
-/// The factor defaults to 0.1. `make test-all` sets 1, `scripts/long-tests` more.
+/// Returns the number of rounds: `usual` times the environment variable `CALVE_ROUNDS`, and at least one. The factor
+/// defaults to 0.1; `make test-all` sets 1, `scripts/long-tests` more.
 pub fn rounds(usual: usize) -> usize {
     scaled(usual, factor())
 }

@@ -1,5 +1,3 @@
-//! One rule for whatever a machine lacks: a skip on a laptop, a failure in CI.
-
 use std::env;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,3 @@
-//! Runs commands as an unprivileged user.
-
 use std::ffi::OsStr;
 use std::process::Command;
 
@@ -14,10 +12,8 @@ impl UnprivilegedUser {
     pub const UID: u32 = 12345;
     pub const GID: u32 = 12345;
 
-    /// Returns a command that runs `program` as this user. Needs root: see [`require_root`](crate::require_root).
-    ///
-    /// Other users must be able to reach the program. If the build is below a private home directory, copy the program
-    /// to a [`Volume`](crate::Volume) first.
+    /// Returns a command that runs `program` as this user. Needs root: see [`require_root`](crate::require_root). Other
+    /// users must be able to reach the program: copy one below a private home to a [`Volume`](crate::Volume).
     pub fn command(program: impl AsRef<OsStr>) -> Command {
         let mut command = sys::command_as(program.as_ref(), Self::UID, Self::GID);
         // Otherwise the program would look for configuration in root's home, and be refused.

@@ -18,7 +18,6 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// Used in commands and as makers of worktrees.
     pub const NAMES: &[&str] = Self::VARIANTS;
 }
 

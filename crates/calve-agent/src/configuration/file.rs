@@ -1,5 +1,3 @@
-//! Reads and replaces the agents' files.
-
 use std::io::{self, ErrorKind, Write as _};
 use std::os::fd::AsFd as _;
 use std::path::Path;

@@ -50,7 +50,6 @@ fn planned(root: &Path, part: Part, direction: Direction) -> io::Result<FileChan
     Ok(FileChange { path: part.path, before, outcome })
 }
 
-/// Returns the file's text in HEAD.
 fn committed(root: &Path, path: &Path) -> Option<String> {
     let mut name = OsString::from("HEAD:");
     name.push(path);

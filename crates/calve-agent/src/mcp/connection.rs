@@ -1,7 +1,5 @@
-//! The connection to the client: one JSON-RPC message per line, each way.
-//!
-//! Every line except a notification gets an answer, even an invalid one, because a client waits for it as long as it
-//! runs.
+//! The connection to the client: one JSON-RPC message per line, each way. Every line except a notification gets an
+//! answer, even an invalid one, because a client waits for it as long as it runs.
 
 use std::io;
 use std::sync::Arc;

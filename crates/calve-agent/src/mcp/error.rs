@@ -1,6 +1,5 @@
 use std::path::PathBuf;
 
-/// The error that ended the server.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error("`{}` is not a directory that can be read: {error}", calve_core::internal::ShownPath(.path))]

@@ -1,6 +1,5 @@
-//! A Model Context Protocol server on standard input and output.
-//!
-//! It runs the `calve` program in child processes, so a tool does and refuses the same as the command line.
+//! A Model Context Protocol server on standard input and output. It runs the `calve` program in child processes, so a
+//! tool does and refuses the same as the command line.
 
 mod arguments;
 mod calls;

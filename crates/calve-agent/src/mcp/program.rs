@@ -45,7 +45,6 @@ impl Program {
         let _ = timeout(GRACE, turns.acquire_many(AT_A_TIME)).await;
     }
 
-    /// Runs a command and parses its JSON document.
     pub(super) async fn json(&self, directory: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<Value, Problem> {
         let printed = self.run(directory, arguments, b"").await?;
         serde_json::from_slice(&printed.stdout).map_err(|_| unexpected())

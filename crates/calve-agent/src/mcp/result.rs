@@ -30,7 +30,6 @@ impl Problem {
     }
 }
 
-/// Builds a result of at most `most` bytes.
 pub(super) fn from_outcome(outcome: Result<Value, Problem>, most: usize) -> CallToolResult {
     match outcome {
         Ok(value) => match fitted(value, most) {

@@ -59,14 +59,12 @@ impl Memory {
         Ok(listed)
     }
 
-    /// Reads up to `length` bytes, fewer at the end of the file.
     pub(super) fn read(&self, ino: INodeNo, offset: u64, length: u64) -> Result<&[u8]> {
         let data = &self.node(ino)?.data;
         let from = data.len().min(offset as usize);
         Ok(&data[from..data.len().min(from + length as usize)])
     }
 
-    /// Writes at `offset`; a shorter file grows.
     pub(super) fn write(&mut self, ino: INodeNo, offset: u64, bytes: &[u8]) -> Result<u32> {
         let node = self.node_mut(ino)?;
         let (start, end) = (offset as usize, offset as usize + bytes.len());

@@ -37,7 +37,6 @@ impl FuseVolume {
         Self::with_options(FuseOptions { unreadable_name: Some(name.into()), ..FuseOptions::default() })
     }
 
-    /// Mounts a volume. Returns `None` as [`new`](Self::new) does.
     #[track_caller]
     pub fn with_options(options: FuseOptions) -> Option<Self> {
         if !is_root() || !Path::new("/dev/fuse").exists() {

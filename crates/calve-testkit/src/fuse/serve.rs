@@ -1,5 +1,3 @@
-//! Answers the kernel's requests from memory.
-
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

@@ -35,7 +35,6 @@ pub fn assert_same(a: impl AsRef<Path>, b: impl AsRef<Path>) {
     assert_same_except(a, b, &[]);
 }
 
-/// Compares like [`assert_same`] in all but the given aspects.
 #[track_caller]
 pub fn assert_same_except(a: impl AsRef<Path>, b: impl AsRef<Path>, left_out: &[Aspect]) {
     let (a, b) = (a.as_ref(), b.as_ref());

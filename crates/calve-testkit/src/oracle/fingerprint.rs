@@ -17,7 +17,6 @@ pub fn fingerprint(dir: impl AsRef<Path>) -> Fingerprint {
 }
 
 impl Fingerprint {
-    /// Panics with the changes if the tree `dir` has changed.
     #[track_caller]
     pub fn assert_unchanged(&self, dir: impl AsRef<Path>) {
         let dir = dir.as_ref();

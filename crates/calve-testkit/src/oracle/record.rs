@@ -1,5 +1,3 @@
-//! Records everything visible of a tree in one pass, in a fixed order.
-
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;

@@ -9,9 +9,6 @@ use crate::skip::require_program;
 ///
 /// Compares contents, modes, owners, nanosecond times, xattrs, ACLs, hard links, devices and names, but not holes. It
 /// cannot go deeper than PATH_MAX.
-///
-/// # Panics
-/// If `rsync` fails.
 #[track_caller]
 pub fn rsync_differences(a: impl AsRef<Path>, b: impl AsRef<Path>) -> String {
     if cfg!(target_os = "macos") || !require_program("rsync") {

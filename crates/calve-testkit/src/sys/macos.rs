@@ -54,7 +54,6 @@ pub(crate) fn start_time(pid: u32) -> Option<u64> {
     (!began.is_empty()).then(|| hasher.finish())
 }
 
-/// An entry of any kind, by its name in an open directory.
 pub(crate) struct Handle<'a> {
     directory: BorrowedFd<'a>,
     name: &'a OsStr,

@@ -1,5 +1,3 @@
-//! Trees to clone: a builder that reads as a story, and ready-made trees.
-
 mod everything;
 mod random;
 mod shapes;
@@ -132,7 +130,6 @@ impl Tree {
         self.xattr(path, "security.capability", value)
     }
 
-    /// Creates the directories above `path`, then does the step.
     fn step<T, E: Display>(
         self,
         path: impl AsRef<Path>,

@@ -108,7 +108,6 @@ pub(super) fn remount(root: &Path, read_only: bool) {
     must(retry_while_busy(|| rustix::mount::mount_remount(root, flags, "")), "remount", root);
 }
 
-/// Waits until everything is on disk and deleted files have freed their space.
 pub(super) fn settle(root: &Path, file_system: FileSystem) {
     if file_system == FileSystem::Xfs {
         // XFS frees inodes some time after unlink (xfs_icache.c, inodegc). Only a freeze waits for that.

@@ -23,9 +23,7 @@ use crate::mounts::{BindMount, unmount_whole};
 use crate::must::must;
 use crate::skip::skip;
 
-/// A mounted file system, unmounted and deleted when dropped, also on a panic.
-///
-/// The first volume of a test run removes the leftovers of killed runs.
+/// A mounted file system, unmounted and deleted when dropped. A test run's first volume removes killed runs' leftovers.
 #[derive(Debug)]
 pub struct Volume {
     file_system: FileSystem,

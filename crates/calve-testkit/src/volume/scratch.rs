@@ -1,7 +1,5 @@
-//! The directory of one test file system, `calve-test-<pid>-<start time>-<number>-<what>`. A sweep removes the
-//! leftovers of killed processes.
-//!
-//! The start time tells its maker from a later process with the same id.
+//! The directory of one test file system, `calve-test-<pid>-<start time>-<number>-<what>`. The start time tells its
+//! maker from a later process with the same id.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -49,10 +47,8 @@ impl Scratch {
     }
 }
 
-/// Gives this thread, and programs that it starts later, a mount namespace of their own. Needs root.
-///
-/// A container copies its starter's mounts and keeps their loop devices busy until it ends; this thread's mounts are
-/// hidden from containers that other processes start.
+/// Gives this thread, and programs that it starts later, mounts of their own. Needs root. A container that another
+/// process starts then cannot copy these mounts, which would keep their loop devices busy until it ends.
 pub fn isolate_mounts() {
     let root = Path::new("/");
     must(unshare_mounts(), "unshare the mounts of", root);

@@ -7,7 +7,6 @@ pub(super) const MIB: u64 = 1 << 20;
 /// The file systems for a [`Volume`](super::Volume). macOS has APFS for those that share extents, else HFS+.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum FileSystem {
-    /// Does not share extents.
     Ext4,
     /// `mkfs.xfs` sets `reflink=1` by default since xfsprogs 5.1.
     Xfs,
@@ -19,7 +18,6 @@ pub enum FileSystem {
 impl FileSystem {
     pub const ALL: [Self; 4] = [Self::Ext4, Self::Xfs, Self::Btrfs, Self::Tmpfs];
 
-    /// File systems that share extents between files.
     pub const REFLINKING: [Self; 2] = [Self::Xfs, Self::Btrfs];
 
     /// Returns the name for `mount -t`.
