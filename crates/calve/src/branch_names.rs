@@ -34,7 +34,6 @@ fn checked_out() -> Vec<OsString> {
     worktrees().into_iter().filter_map(|listed| listed.branch).map(OsString::from).collect()
 }
 
-/// Returns no worktrees if git fails.
 fn worktrees() -> Vec<Worktree> {
     list_of_git(&Git::at(".")).unwrap_or_default()
 }

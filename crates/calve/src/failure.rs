@@ -58,7 +58,6 @@ impl Failure {
         Self::in_words(code, ErrorCode::Other, text.into(), Some(hint.into()), None)
     }
 
-    /// Builds the failure for an interruption by a signal, with the next step as its hint.
     pub(crate) fn interrupted(hint: &str) -> Self {
         Self::stated(INTERRUPTED, Error::Interrupted.to_string(), hint)
     }
@@ -92,7 +91,6 @@ fn kind(code: u8, failed: ErrorCode) -> ErrorCode {
     }
 }
 
-/// Converts the libraries' errors to the program's.
 pub(crate) trait ToFailure {
     fn to_failure(&self) -> Failure;
 }

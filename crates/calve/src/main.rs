@@ -1,5 +1,3 @@
-//! The `calve` program.
-
 mod branch_names;
 mod cli;
 mod commands;

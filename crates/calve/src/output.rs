@@ -75,7 +75,6 @@ pub(crate) fn for_command() -> Stdio {
     Stdio::from(stderr())
 }
 
-/// Set by `--quiet`.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 pub(crate) fn be_quiet() {
@@ -128,7 +127,6 @@ pub(crate) fn json(document: &impl Serialize) -> Result<(), Failure> {
     result(&(text + "\n"))
 }
 
-/// Prints a document if `--json` asks for it.
 pub(crate) fn json_if(is_wanted: bool, document: &impl Serialize) -> Result<(), Failure> {
     if is_wanted { json(document) } else { Ok(()) }
 }

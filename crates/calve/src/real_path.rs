@@ -1,5 +1,3 @@
-//! Canonical paths, parent directories and the working directory.
-
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 

@@ -14,7 +14,6 @@ pub(crate) fn start(parent: &Path) {
     }
 }
 
-/// Builds missing spares.
 pub(crate) const REFILL: &[&str] = &["__refill"];
 
 /// Watches the sources of spares. Ends at once if another process already does.

@@ -1,5 +1,3 @@
-//! The command line and its `--help`.
-
 pub(crate) mod bench;
 pub(crate) mod db;
 pub(crate) mod env;

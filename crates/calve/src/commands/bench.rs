@@ -60,7 +60,6 @@ fn git_clones(arguments: &BenchGitArguments, cancel: &CancelToken) -> Result<(),
     })
 }
 
-/// Measures, prints the report, and fails if a measured command failed.
 fn reported(
     arguments: &ReportArguments,
     into: &Path,

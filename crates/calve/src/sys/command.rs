@@ -1,5 +1,3 @@
-//! Runs a user's command for as long as it takes.
-
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -20,8 +18,7 @@ use super::{STOPPING, interrupt};
 /// Signals that may reach this process alone. The terminal's signals also reach the command.
 const PASSED_ON: [(i32, Signal); 2] = [(SIGTERM, Signal::TERM), (SIGHUP, Signal::HUP)];
 
-/// Runs a command, forwarding SIGTERM and SIGHUP. Ctrl-C (`psql` goes on) and `Ctrl-\` (`java` prints threads) are its
-/// own.
+/// Runs a command, forwarding SIGTERM and SIGHUP. It handles Ctrl-C (`psql` goes on) and `Ctrl-\` (`java`) itself.
 pub(crate) fn run_command(command: &mut Command) -> std::io::Result<ExitStatus> {
     interrupt::is_for_a_command();
     if !interrupt::is_ignored(SIGQUIT) {
@@ -74,7 +71,6 @@ fn forwarding(
     }
 }
 
-/// Signal handlers, unregistered on drop.
 struct Listening(Vec<SigId>);
 
 impl Drop for Listening {

@@ -72,7 +72,6 @@ pub(crate) fn command_end(status: std::process::ExitStatus) -> Option<(u8, Strin
     }
 }
 
-/// Converts bytes printed by another program to a path.
 pub(crate) fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }

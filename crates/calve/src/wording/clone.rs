@@ -1,5 +1,3 @@
-//! Describes a clone's receipt for people.
-
 use std::path::PathBuf;
 
 use calve_core::internal::ShownPath;

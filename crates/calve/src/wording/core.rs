@@ -1,4 +1,4 @@
-//! Words the engine's remedies as commands and options of the program.
+//! The engine's remedies, as commands and options of the program.
 
 use std::path::Path;
 
@@ -78,7 +78,6 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
     }
 }
 
-/// Finds the volume with this mount point.
 fn volume_at(mount_point: &Path) -> Option<String> {
     let volumes = Volumes::at(&crate::home::directory().ok()?);
     let is_there = |name: &String| volumes.find(name).is_ok_and(|volume| volume.mount_point == mount_point);

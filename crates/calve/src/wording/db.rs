@@ -1,4 +1,4 @@
-//! Words the remedies of `calve db` that depend on the program's environment.
+//! The remedies of `calve db` that depend on the program's environment.
 
 use calve_db::Remedy;
 

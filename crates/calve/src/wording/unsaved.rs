@@ -1,5 +1,3 @@
-//! Formats items that exist only in a worktree.
-
 use calve_core::internal::ShownPath;
 use calve_git::worktree::{KeptFiles, UnsavedItem};
 use calve_receipt::human::{counted, size};

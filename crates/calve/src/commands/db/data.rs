@@ -147,7 +147,6 @@ pub(super) fn remove(home: &Home, names: &[String], lose_data: bool) -> Result<(
     Ok((removed, worst))
 }
 
-/// Lists data without a worktree, with advice.
 pub(super) fn say_orphans(orphans: &[KeptData]) {
     for data in orphans {
         output::note(&format!("`{}`  {}", data.service.name, data.line()));

@@ -1,5 +1,3 @@
-//! Commands for running servers.
-
 use std::time::Instant;
 
 use calve_core::CancelToken;

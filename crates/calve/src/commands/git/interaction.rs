@@ -8,7 +8,6 @@ pub(super) fn prompts() -> Prompts {
     if !forbidden && consent::can_ask() { Prompts::OnTerminal } else { Prompts::Never }
 }
 
-/// Shows git's progress on one line of the terminal during `work`.
 pub(super) fn with_progress<T>(work: impl FnOnce(Listener<'_>) -> T) -> T {
     let done = work(&|text| output::progress(&text.chars().take(100).collect::<String>()));
     output::progress("");

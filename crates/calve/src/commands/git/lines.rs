@@ -1,5 +1,3 @@
-//! Formats the human-readable output of `calve git`.
-
 use calve_core::internal::ShownPath;
 use calve_git::remote::{FetchReport, GitCloneReport, PlannedClone, Traffic};
 use calve_receipt::human::{counted, size};

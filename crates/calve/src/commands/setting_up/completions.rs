@@ -1,5 +1,3 @@
-//! Prints completion scripts, and answers shells during completion.
-
 use std::process::ExitCode;
 
 use clap::{Command, CommandFactory};

@@ -1,5 +1,3 @@
-//! Writes the manual pages, for packagers.
-
 use std::path::Path;
 
 use clap::{Command, CommandFactory};

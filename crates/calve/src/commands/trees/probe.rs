@@ -18,7 +18,6 @@ pub(crate) fn run(src: &Path, dst: &Path, json: bool) -> Result<(), Failure> {
         }
         report.offers.insert(0, offer);
     }
-    // The answer is this command's result, so it goes to stdout.
     match json {
         true => output::json(&ProbeReceipt::new(report, wording::core::hint)),
         false => output::result(&table(&report)),

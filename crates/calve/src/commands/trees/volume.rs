@@ -174,7 +174,6 @@ fn examine(volumes: &Volumes, name: &str, cancel: &CancelToken) -> Result<Vec<(P
     Ok(before.into_iter().zip(repaired).collect())
 }
 
-/// Runs the root commands if this is root or the user agrees.
 fn carry_out(plan: VolumePlan<'_>, what: &str) -> Result<VolumeState, Failure> {
     let Some(way) = way_to_root(&plan) else {
         let text = format!("{what} needs root");

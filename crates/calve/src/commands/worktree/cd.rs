@@ -36,7 +36,6 @@ pub(crate) fn run(what: Option<&PathBuf>) -> Result<(), Failure> {
     }
 }
 
-/// Tells how to install the shell's function that goes to a worktree.
 fn by_function() -> String {
     let shell = std::env::var("SHELL").unwrap_or_default();
     match shell.rsplit('/').next().unwrap_or_default() {

@@ -67,7 +67,6 @@ pub(crate) fn exec(line: &[OsString], cancel: &CancelToken) -> Result<(), Failur
     Err(Failure::not_started(&line[0], sys::become_command(&mut command)))
 }
 
-/// Leases other ports, and reports them and the need to restart.
 fn renewed(environment: &Environment<'_>) -> Result<Vec<LeasedPort>, Failure> {
     if environment.config.ports.is_empty() {
         output::note("this worktree has no ports: `[ports]` in .calve.toml names them");

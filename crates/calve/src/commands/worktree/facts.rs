@@ -44,7 +44,6 @@ impl Facts {
         self.add_all(FactSubject::OtherValues, env::other_values_lines(&own.other_values, &own.env_files));
     }
 
-    /// Adds the origins of the services' data, the services without data, and the URLs of the others.
     fn services(&mut self, services: &Services<'_>) {
         self.add_all(FactSubject::Services, services::origins_line(services));
         self.add_all(FactSubject::Services, services::lacking_lines(services));
@@ -75,8 +74,7 @@ impl Facts {
         }
     }
 
-    /// Returns one line per fact if there are few. Otherwise facts about one subject, and the least important, share a
-    /// line.
+    /// Returns one line per fact if there are few. Otherwise each subject, and the least important facts, share a line.
     fn lines(&self) -> Vec<String> {
         if self.0.len() <= MOST_LINES {
             return self.0.iter().map(|fact| fact.text.clone()).collect();

@@ -1,5 +1,3 @@
-//! Describes the services of a worktree.
-
 use std::collections::BTreeSet;
 
 use calve_core::internal::ShownPath;

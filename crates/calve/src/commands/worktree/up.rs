@@ -121,7 +121,6 @@ fn here() -> Result<Environment<'static>, Failure> {
     Ok(Environment::find(&Program, &real_path::here()?)?)
 }
 
-/// Prints the services as JSON on request, and a note if there are none.
 fn finish(root: &Path, services: &Services<'_>, json: bool) -> Result<(), Failure> {
     if services.is_empty() {
         output::note(NONE);

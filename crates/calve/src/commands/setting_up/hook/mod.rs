@@ -1,5 +1,3 @@
-//! Commands that coding agents call, and the approval of a project's hooks.
-
 mod install;
 mod setup;
 
@@ -102,7 +100,6 @@ fn branch_of(name: &str) -> Result<String, Failure> {
     Ok(branch)
 }
 
-/// Builds a `calve worktree` subcommand that runs in `place`.
 fn calve(place: &Path, what: &str) -> Result<Command, Failure> {
     let mut command = Command::new(std::env::current_exe()?);
     command

@@ -1,5 +1,3 @@
-//! Asks on a terminal what to do with the changes.
-
 use std::io;
 use std::path::Path;
 

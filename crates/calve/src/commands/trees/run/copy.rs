@@ -1,5 +1,3 @@
-//! The private copy of a tree, and the places that keep its changes.
-
 use std::path::{Path, PathBuf};
 
 use calve_core::error::PrivateError;

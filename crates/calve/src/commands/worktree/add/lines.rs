@@ -1,5 +1,3 @@
-//! Describes a worktree's parts, and the remedies.
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
