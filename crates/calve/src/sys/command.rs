@@ -18,7 +18,7 @@ use super::{STOPPING, interrupt};
 /// Signals that may reach this process alone. The terminal's signals also reach the command.
 const PASSED_ON: [(i32, Signal); 2] = [(SIGTERM, Signal::TERM), (SIGHUP, Signal::HUP)];
 
-/// Runs a command, forwarding SIGTERM and SIGHUP. It handles Ctrl-C (`psql` goes on) and `Ctrl-\` (`java`) itself.
+/// Runs a command, forwarding SIGTERM and SIGHUP. Ctrl-C and `Ctrl-\` are its own: `psql` and `java` go on after them.
 pub(crate) fn run_command(command: &mut Command) -> std::io::Result<ExitStatus> {
     interrupt::is_for_a_command();
     if !interrupt::is_ignored(SIGQUIT) {

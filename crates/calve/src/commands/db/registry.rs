@@ -43,7 +43,7 @@ pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &CancelToken) -> R
         .map_err(|why| Failure::stated(FAILED, why, "set CALVE_HOME to a directory of your own"))?;
     let home = home()?;
     let mut say = |event| say_building(&pull.name, event);
-    // Lock before looking up the image: a concurrent pull that is waited for may install a newer one.
+    // Lock before looking up the image: another pull that the lock waits for may install a newer one.
     let lock = NameLock::wait(&home, &pull.name, &mut say, cancel)?;
     let templates = Templates::open(&directory);
     let image = DataImage::open(&templates, &pull.reference, &pull.options);

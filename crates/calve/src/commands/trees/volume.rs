@@ -231,7 +231,7 @@ fn receipt(listed: &VolumeState) -> VolumeReceipt {
         mount_point: Some(path(&listed.volume.mount_point)),
         attached: listed.is_attached,
         devices: listed.devices.iter().map(path).collect(),
-        // A real image holds at least a file system.
+        // Zero means a missing image: a real one holds at least a file system.
         size_bytes: Some(listed.bytes).filter(|bytes| *bytes > 0),
         allocated_bytes: (listed.bytes > 0).then_some(listed.allocated_bytes),
         host_free_bytes: Some(listed.host_free_bytes),

@@ -74,7 +74,7 @@ impl Facts {
         }
     }
 
-    /// Returns one line per fact if there are few. Otherwise each subject, and the least important facts, share a line.
+    /// Returns one line per fact, or if there are many, per subject. The least important share the last line.
     fn lines(&self) -> Vec<String> {
         if self.0.len() <= MOST_LINES {
             return self.0.iter().map(|fact| fact.text.clone()).collect();
@@ -90,7 +90,7 @@ impl Facts {
     }
 }
 
-/// Lists dependencies from another worktree than the donor, and misfits: one for each lockfile.
+/// Lists dependencies that come from another worktree than the donor or do not fit their lockfile, one per lockfile.
 pub(crate) fn dependency_lines(dependencies: &[Dependency], donor: &Path) -> Vec<String> {
     let mut lines = Vec::new();
     for (at, Dependency { path, from, lockfile, command, .. }) in dependencies.iter().enumerate() {

@@ -139,7 +139,7 @@ fn finish(
             return Err(error.into());
         }
     };
-    // Report a failed write only now: the changes cannot be had again.
+    // Report a failed write only now, because it must not keep the changes from being kept or applied.
     printed?;
     if arguments.json {
         output::json(&RunReceipt {
