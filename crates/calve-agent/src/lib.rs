@@ -1,6 +1,5 @@
-//! Worktrees for coding agents: a server of the Model Context Protocol, and the configuration files of agents.
-//!
-//! The library prints nothing but what the protocol asks for. It is for Unix.
+//! Worktrees for coding agents: a Model Context Protocol server, and the agents' configuration files. The library
+//! prints only protocol messages, and requires Unix.
 
 pub mod configuration;
 pub mod mcp;

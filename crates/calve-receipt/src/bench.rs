@@ -1,6 +1,5 @@
-//! `calve.bench/1` and `calve.bench.git/1`: the documents of `calve bench`.
-//!
-//! Times are in seconds and sizes in bytes, unless a name says otherwise.
+//! `calve.bench/1` and `calve.bench.git/1`: the documents of `calve bench`. Unless a name says otherwise, times are in
+//! seconds and sizes in bytes.
 
 use std::collections::BTreeMap;
 

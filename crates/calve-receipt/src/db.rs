@@ -1,5 +1,3 @@
-//! `calve db`.
-
 use calve_db::{DatabaseTemplate, Ending, Pool, Server};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -147,7 +145,6 @@ pub struct DbMark {
 }
 
 impl DbMark {
-    /// Describes a mark of a server.
     pub fn new(server: &str, mark: DatabaseTemplate) -> Self {
         Self {
             server: server.to_owned(),

@@ -1,4 +1,4 @@
-//! Errors, as the program prints them and the packages for other languages hand them over.
+//! Errors as JSON, printed by the program and returned by the packages for other languages.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -109,12 +109,10 @@ pub struct UnsavedReceipt {
 }
 
 impl ErrorReceipt {
-    /// Returns an error that only has a message and perhaps a hint.
     pub fn new(code: ErrorCode, message: String, hint: Option<String>) -> Self {
         Self { code, message, hint, ..Self::default() }
     }
 
-    /// Returns an error of the system.
     pub fn of_system(error: &io::Error, hint: Option<String>) -> Self {
         let (code, closest) = of_kind(error.kind());
         let errno = error.raw_os_error().or(closest.map(Errno::raw_os_error));
@@ -144,15 +142,15 @@ fn error_name(errno: &i32) -> String {
     ErrorName::from_report(errno).0
 }
 
-/// Returns the operating system's number for an error: its own, or the closest.
+/// Returns the system's number for an error: its own, or the closest.
 pub fn errno(error: &Error) -> Option<i32> {
     error.errno().or_else(|| Some(parts(error).1?.raw_os_error()))
 }
 
-/// Returns the code of an error, the number of the system that says the same, and the path that it is about.
+/// Returns an error's code, the closest system error number, and its path.
 fn parts(error: &Error) -> (ErrorCode, Option<Errno>, Option<&Path>) {
     let (code, errno, path) = match error {
-        // For files that are written many at a time: the directory that one should be in.
+        // A bulk write lacks a file's parent directory.
         Error::Io { operation: Operation::EnterDirectory, source, path } if source.kind() == ErrorKind::NotFound => {
             (ErrorCode::ParentMissing, Errno::NOENT, Some(path))
         }
@@ -197,7 +195,7 @@ fn of_template(error: &TemplateError) -> Errno {
     }
 }
 
-/// Returns the code of a kind of error, and the number that fits it best: fs-err adds a path to errors, and hides their numbers.
+/// Returns the code and the closest number for a kind of error, because fs-err wraps errors and hides their numbers.
 fn of_kind(kind: ErrorKind) -> (ErrorCode, Option<Errno>) {
     let (code, errno) = match kind {
         ErrorKind::NotFound => (ErrorCode::Missing, Errno::NOENT),

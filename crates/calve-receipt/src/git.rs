@@ -1,5 +1,3 @@
-//! `calve git`.
-
 use calve_git::advise::Sentence;
 use calve_git::remote::{FetchReport, GitCloneReport, PlannedClone, PlannedFetch};
 use schemars::JsonSchema;

@@ -1,5 +1,3 @@
-//! Counts, sizes and durations for people.
-
 /// Formats 1234567 as "1,234,567".
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -7,7 +5,7 @@ pub fn count(number: u64) -> String {
     groups.join(",")
 }
 
-/// Formats a number of things whose plural has an "s": "1 file", "2,000 files".
+/// Formats a count with its noun: "1 file", "2,000 files", "3 directories".
 pub fn counted(number: u64, one: &str) -> String {
     match one.strip_suffix("ory") {
         Some(stem) if number != 1 => format!("{} {stem}ories", count(number)),
@@ -20,7 +18,7 @@ pub fn entries(number: u64) -> String {
     format!("{} {}", count(number), if number == 1 { "entry" } else { "entries" })
 }
 
-/// Formats a size in units of 1,000, as disks are sold and as `du --si` prints.
+/// Formats a size in units of 1,000, as disks are labelled and `du --si` prints.
 pub fn size(bytes: u64) -> String {
     let units = ["kB", "MB", "GB", "TB", "PB"];
     if bytes < 1000 {
@@ -35,13 +33,13 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.1} {}", units[unit])
 }
 
-/// Formats a duration in milliseconds below a second, otherwise in seconds.
+/// Formats a duration: in milliseconds below a second, otherwise in seconds.
 pub fn duration(elapsed: std::time::Duration) -> String {
     let seconds = elapsed.as_secs_f64();
     if seconds < 1.0 { format!("{:.1} ms", seconds * 1000.0) } else { format!("{seconds:.2} s") }
 }
 
-/// Formats how old something is, in the largest unit that fits: "40 seconds", "3 days".
+/// Formats an age in the largest unit that fits: "40 seconds", "3 days".
 pub fn age(age: std::time::Duration) -> String {
     let seconds = age.as_secs();
     let units = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];

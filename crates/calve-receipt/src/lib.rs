@@ -1,6 +1,7 @@
-//! The JSON documents of Calve, versioned: what the program prints, and what the packages for Node and Python hand over.
+//! The versioned JSON documents of Calve, printed by the program and returned by the packages for Node and Python.
 //!
-//! The unit tests generate `docs/schemas/receipts.json` from the structs, and `tests/packages.rs` the types of the packages from that.
+//! The unit tests generate `docs/schemas/receipts.json` from the structs, and `tests/packages.rs` generates the
+//! packages' types from that.
 
 #[cfg(feature = "program")]
 pub mod bench;
@@ -27,9 +28,8 @@ pub use crate::values::*;
 #[cfg(feature = "program")]
 pub use crate::{db::*, git::*, template::*, volume::*, worktree::*};
 
-/// Returns a document as JSON on one line.
 pub fn json(document: &impl serde::Serialize) -> String {
-    // Plain data whose keys are text can always be written.
+    // Plain data with text keys always serializes.
     serde_json::to_string(document).unwrap_or_default()
 }
 

@@ -1,5 +1,3 @@
-//! Templates of directories.
-
 use calve_core::Error;
 use calve_core::error::TemplateError;
 use calve_core::template::{CreatedTemplate, Difference, Template};
@@ -30,7 +28,6 @@ pub struct TemplateCreateReceipt<'a> {
 }
 
 impl<'a> TemplateCreateReceipt<'a> {
-    /// Converts the report of a template that took `elapsed`.
     pub fn new(CreatedTemplate { template, clone, .. }: &'a CreatedTemplate, elapsed: std::time::Duration) -> Self {
         Self {
             template,
@@ -44,25 +41,23 @@ impl<'a> TemplateCreateReceipt<'a> {
     }
 }
 
-/// Whether a template can be cloned, found at little cost.
+/// The result of a template's cheap check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display, VariantNames)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum TemplateState {
-    /// It can be cloned.
     Ready,
-    /// Its files are not there.
+    /// Its files are missing.
     Gone,
     /// Its files are on a file system that is not mounted.
     Unmounted,
-    /// Its root or its manifest was changed.
+    /// Its root or its manifest has changed.
     Changed,
-    /// Its record cannot be read, or another user could write to its files.
+    /// Its record is unreadable, or another user could write to its files.
     Damaged,
 }
 
 impl TemplateState {
-    /// Returns the state that the result of the cheap check stands for.
     pub fn from_check(checked: &Result<(), Error>) -> Self {
         match checked {
             Ok(()) => Self::Ready,

@@ -1,5 +1,3 @@
-//! Trees: clones, removals, runs, files written at once, and the space that they use and share.
-
 use calve_core::bulk::WriteReport;
 use calve_core::error::Remedy;
 use calve_core::overlay_run::Change;
@@ -78,7 +76,7 @@ struct Offer {
 }
 
 impl ProbeReceipt {
-    /// Converts a report, with each remedy as `words` has it.
+    /// Converts a report, with each remedy worded by `words`.
     pub fn new(report: ProbeReport, words: impl Fn(&Remedy) -> String) -> Self {
         let offers = report.offers.into_iter().map(|offer| Offer {
             strategy: offer.strategy,

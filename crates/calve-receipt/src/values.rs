@@ -1,17 +1,14 @@
-//! The values that all documents are made of.
-
 use std::path::{Path, PathBuf};
 
 pub use calve_core::internal::json::{Milliseconds, ReceiptPath, named};
 pub use calve_core::report::{SkippedEntry, Warning};
 pub use calve_core::{Refusal, Strategy as StrategyName};
 
-/// Converts a path. The root of a tree, relative to itself, is `.`.
+/// Converts a path. A tree's root, relative to itself, is `.`.
 pub fn path(path: impl AsRef<Path>) -> ReceiptPath {
     ReceiptPath::new(path.as_ref())
 }
 
-/// Converts a list of paths.
 pub fn paths(list: &[PathBuf]) -> Vec<ReceiptPath> {
     list.iter().map(path).collect()
 }

@@ -1,5 +1,3 @@
-//! Volumes: what there is, and what is wrong with them.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,5 +1,3 @@
-//! `calve worktree`.
-
 use calve_git::environment::{EnvFile, LeasedPort, OtherValues};
 use calve_git::escape::{AuditReport, Finding};
 use calve_git::worktree::{ConvertReport, Dependency, KeptFiles};

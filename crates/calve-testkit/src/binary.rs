@@ -1,12 +1,10 @@
-//! Where the program under test was built.
-
 use std::env;
 use std::path::PathBuf;
 
 /// Returns the `calve` program of the same build profile as the running test.
 ///
-/// Cargo sets `CARGO_BIN_EXE_calve` for the tests of the program's own crate only; other crates' tests find it here. This does not build
-/// it. The environment variable `CALVE_BINARY` names another one.
+/// Cargo sets `CARGO_BIN_EXE_calve` only for the tests of the program's own crate. This does not build the program. The
+/// environment variable `CALVE_BINARY` names another one.
 ///
 /// # Panics
 /// If the program has not been built.
@@ -20,8 +18,7 @@ pub fn calve_binary() -> PathBuf {
     binary
 }
 
-/// Returns the program beside the test. Tests are in `target/<profile>/deps`, doctests and examples at other depths, programs in
-/// `target/<profile>`.
+/// Tests are in `target/<profile>/deps`, doctests and examples at other depths, programs in `target/<profile>`.
 fn beside_this_test() -> PathBuf {
     let test = env::current_exe().unwrap_or_else(|error| panic!("the path of the running test is unknown: {error}"));
     let profile = test

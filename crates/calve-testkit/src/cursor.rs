@@ -1,7 +1,7 @@
 //! One open directory that moves through a tree.
 //!
-//! It holds a single descriptor whatever the depth, and never names a path longer than one component, so a tree far
-//! beyond PATH_MAX and the limit on open files can be walked.
+//! It holds one descriptor at any depth and names no path longer than one component, so it can walk a tree far beyond
+//! PATH_MAX and the limit on open files.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,7 +15,7 @@ use crate::sys::NOATIME;
 
 pub(crate) struct Cursor {
     here: OwnedFd,
-    /// Device and inode of each directory above, to notice when `..` leads elsewhere than we came from.
+    /// Device and inode of each directory above, to notice when `..` leads somewhere else.
     above: Vec<(u64, u64)>,
 }
 
@@ -57,11 +57,11 @@ fn open_directory(at: impl AsFd, name: &OsStr) -> Result<OwnedFd> {
     open_unnoticed(at.as_fd(), name, OFlags::RDONLY | OFlags::DIRECTORY)
 }
 
-/// Opens without following a link and, where that is permitted, without touching the access time.
+/// Opens without following a link and, where permitted, without touching the access time.
 pub(crate) fn open_unnoticed(at: BorrowedFd<'_>, name: &OsStr, flags: OFlags) -> Result<OwnedFd> {
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::openat(at, name, flags | NOATIME, Mode::empty()) {
-        // Only the owner and root may ask for it.
+        // Only the owner and root may use O_NOATIME.
         Err(Errno::PERM) => rustix::fs::openat(at, name, flags, Mode::empty()),
         other => other,
     }

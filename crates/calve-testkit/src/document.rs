@@ -1,12 +1,9 @@
-//! Checks JSON documents of the program against the schema that is published.
-
 use serde_json::Value;
 
 const SCHEMA: &str = include_str!("../../../docs/schemas/receipts.json");
 
-/// Panics unless `document` is as the published schema says: the same keys in the same order, and values of the right types.
-///
-/// Only documents with a key `schema` are checked.
+/// Panics unless `document` has the published schema's keys, in the same order, and types. Skips one without a
+/// `schema`.
 #[track_caller]
 pub fn assert_document(document: &Value) {
     let Some(kind) = document["schema"].as_str() else { return };
@@ -28,7 +25,6 @@ struct Checker<'s> {
 }
 
 impl Checker<'_> {
-    /// Checks `value`, which is at `at`.
     fn check(&self, rule: &Value, value: &Value, at: &str) -> Result<(), String> {
         if let Some(reference) = rule["$ref"].as_str() {
             let target = self.schema.pointer(reference.trim_start_matches('#'));
@@ -55,7 +51,7 @@ impl Checker<'_> {
         if value.is_object() && !has_any_keys { self.check_keys(rule, value, at) } else { Ok(()) }
     }
 
-    /// Returns one choice of `rule` with the keys that all choices have, in the order of the alphabet.
+    /// Merges the keys that all choices share into one choice of `rule`, sorted by name.
     fn with(&self, rule: &Value, choice: &Value) -> Value {
         let named = choice["$ref"].as_str().and_then(|name| self.schema.pointer(name.trim_start_matches('#')));
         let mut whole = named.unwrap_or(choice).clone();
@@ -71,7 +67,7 @@ impl Checker<'_> {
 
     fn check_keys(&self, rule: &Value, value: &Value, at: &str) -> Result<(), String> {
         let is_required = |key: &str| rule["required"].as_array().is_some_and(|keys| keys.iter().any(|one| one == key));
-        // In a map one kind of value for all keys but those that have a rule of their own.
+        // In a map, every key without a rule of its own has the same kind of value.
         let (own, others) = (&rule["properties"], &rule["additionalProperties"]);
         let entries = || value.as_object().into_iter().flatten();
         let expected = own.as_object().into_iter().flatten().map(|(key, _)| key);

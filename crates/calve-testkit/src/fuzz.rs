@@ -1,7 +1,7 @@
 //! Feeds parsers with mutations of real inputs, and reduces a failing input to the fewest mutations.
 //!
-//! An ordinary test run tries [`rounds`] of inputs, always the same ones. `scripts/steps/fuzz` gives each target a time limit instead, and
-//! new inputs each time.
+//! An ordinary test run tries [`rounds`] of inputs, always the same ones. `scripts/steps/fuzz` instead gives each
+//! target a time limit, and new inputs each time.
 
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,18 +11,18 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::prng::SplitMix64;
 use crate::rounds::rounds;
 
-/// How many inputs an ordinary run usually tries.
+/// Number of inputs before [`rounds`] scales it.
 const INPUTS: usize = 3_000;
 const LONGEST: usize = 64 << 10;
-/// No parser takes that long for [`LONGEST`] bytes, however slow the machine is.
+/// No parser needs this long for [`LONGEST`] bytes, even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Calls `target` with `seeds`, and with mutations of them. CALVE_FUZZ_SECONDS sets how long (default: a fixed number of inputs),
-/// CALVE_FUZZ_SEED which ones.
+/// Calls `target` with `seeds` and with mutations of them. CALVE_FUZZ_SECONDS sets the duration (default: a fixed
+/// number of inputs), CALVE_FUZZ_SEED the first seed.
 ///
 /// # Panics
-/// Panics when `target` panics. The message has the smallest failing mutation found, as a Rust byte string, and the seed. If a target does
-/// not return, prints its input and ends the process.
+/// Panics when `target` panics, with the smallest failing mutation found, as a Rust byte string, and its seed. If a
+/// call does not return, this prints the input and aborts the process.
 #[expect(clippy::print_stderr, reason = "an input that fails is for whoever reads the log")]
 pub fn fuzz(seeds: &[&[u8]], target: impl Fn(&[u8])) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<f64>().ok());
@@ -72,7 +72,7 @@ fn spelled(input: &[u8]) -> String {
     text + "\""
 }
 
-/// Returns the place for each input that a target gets. Ends the process when a target does not return.
+/// Returns the channel that reports each input before it is tried. Aborts the process when a target does not return.
 #[expect(clippy::print_stderr, reason = "an input that fails is for whoever reads the log")]
 fn watch() -> SyncSender<Vec<u8>> {
     let (inputs, seen) = sync_channel::<Vec<u8>>(1);
@@ -92,7 +92,7 @@ fn watch() -> SyncSender<Vec<u8>> {
     inputs
 }
 
-/// One of the seeds, and the seeds of its changes.
+/// A seed input, and the random seeds of the changes to it.
 #[derive(Clone)]
 struct Mutation {
     seed: u64,
@@ -103,7 +103,7 @@ const NUMBERS: [u64; 10] = [0, 1, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, 0xfff
 const WORDS: [&str; 14] =
     ["\0", "\n", "\r\n\r\n", " ", "\"", "\\", "%", "..", "/", "{", "}", "-1", "99999999999999999999", "é🧊"];
 
-/// Makes up a number, a word that means something in texts, noise, or nothing.
+/// Returns a number, a word with a meaning in text formats, noise, or nothing.
 fn bytes(random: &mut SplitMix64) -> Vec<u8> {
     match random.below(4) {
         0 => {
@@ -136,26 +136,25 @@ impl Mutation {
     }
 }
 
-/// Changes some bytes, short pieces more often than long ones.
+/// Changes some bytes, more often a short piece than a long one.
 fn change_some(input: &mut Vec<u8>, seeds: &[&[u8]], random: &mut SplitMix64) {
     let longest = 1 << random.below(10);
     let length = random.below(longest) as usize;
     let start = random.below(input.len() as u64 + 1) as usize;
     let range = start..input.len().min(start + length);
     let (range, bytes) = match random.below(7) {
-        // One bit the other way round.
         0 => match input.get(start) {
             Some(byte) => (start..start + 1, vec![byte ^ (1u8 << random.below(8))]),
             None => return,
         },
         1 => (range, bytes(random)),
-        // As many are replaced: a length stays where it is read.
+        // Keep the total length, so that length fields stay where the parser expects them.
         2 => {
             let bytes = bytes(random);
             (start..input.len().min(start + bytes.len()), bytes)
         }
         3 => (start..start, bytes(random)),
-        // A piece of another seed.
+        // Insert a piece of another seed.
         4 => {
             let other = random.pick(seeds);
             let from = random.below(other.len() as u64 + 1) as usize;

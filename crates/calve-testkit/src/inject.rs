@@ -1,9 +1,9 @@
-//! Failing system calls, and death at a chosen one, by `strace`.
+//! Fails a chosen system call, or kills the program at it, with `strace`.
 //!
-//! Three things to know before choosing N. `strace` counts **per thread**: with two worker threads the third `openat`
-//! is the third of whichever thread reaches it, and may fail once in each; run the program with one thread for one
-//! failure. The calls of the dynamic loader count too: the first `openat`s of a program open its libraries. And a
-//! system call has to be named as the program makes it: `unlinkat` is not `unlink`.
+//! Before choosing N: `strace` counts **per thread**: with two worker threads the third `openat` is the third of each
+//! thread, so it may fail once in each; run the program with one thread to get one failure. The dynamic loader's calls
+//! count too: a program's first `openat`s open its libraries. Name the system call that the program really makes:
+//! `unlinkat` is not `unlink`.
 
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -16,29 +16,26 @@ use crate::skip::require_program;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Injection<'a> {
-    /// One or more names, separated by commas, counted together only when they are one `strace` set: `"fsync,syncfs"`, `"%file"`.
+    /// Names, separated by commas, counted together only if they are one `strace` set: `"fsync,syncfs"`, `"%file"`.
     pub syscalls: &'a str,
-    /// In the words of `strace`: `"error=EIO"` (the call is not made, and fails), or `"signal=KILL"` (the process gets it as it enters the call).
+    /// In `strace` syntax: `"error=EIO"` (the call fails unmade) or `"signal=KILL"` (sent as the process enters it).
     pub fault: &'a str,
     pub nth: u32,
 }
 
-/// What became of a program under an [`Injection`].
 #[derive(Debug)]
 pub struct Outcome {
-    /// How it ended; a death by signal is visible as such.
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
-    /// Whether the fault happened, that is, whether there were `nth` such calls.
+    /// False if the program made fewer than `nth` such calls.
     pub injected: bool,
-    /// The traced calls, one a line, for messages.
+    /// The traced calls, one per line, for messages.
     pub trace: String,
 }
 
-/// Runs `command` under `injection`; `None` if there is no `strace` (see [`skip`](crate::skip())).
-///
-/// Of `command`, the program, arguments, working directory and changed environment variables are used; stdin is empty.
+/// Runs `command` under `injection`, or returns `None` without `strace` (see [`skip`](crate::skip())). Uses its
+/// program, arguments, working directory and changed environment variables; stdin is empty.
 #[track_caller]
 pub fn run_injected(command: &Command, injection: Injection<'_>) -> Option<Outcome> {
     if !require_program("strace") {
@@ -59,9 +56,8 @@ pub fn run_injected(command: &Command, injection: Injection<'_>) -> Option<Outco
     })
 }
 
-/// Fails the first, the second, the third … call until the program has no such call left, and gives each outcome to
-/// `check` with its number; the outcome of the last, undisturbed run is returned. `prepare` makes the command and undoes
-/// what the run before it did.
+/// Fails the first, second, third … call until the program makes no further one, and passes each outcome to `check`.
+/// Returns the outcome of the last, undisturbed run. `prepare` builds the command and undoes the previous run.
 ///
 /// # Panics
 /// If the program makes more than `limit` such calls.
@@ -107,8 +103,7 @@ fn under_strace(command: &Command, injection: Injection<'_>, log: &Path) -> Comm
     traced
 }
 
-/// Returns whether a line of the log shows the fault. `strace` marks calls it failed, but not those at which it sent a signal: there the
-/// signal itself is in the log.
+/// Detects the fault in a line of the log. `strace` marks a call that it failed, but logs a signal only as itself.
 fn shows(line: &str, fault: &str) -> bool {
     match fault.strip_prefix("signal=") {
         None => line.contains("(INJECTED)"),

@@ -1,8 +1,7 @@
-//! What Calve's tests on Linux and macOS stand on: real file systems, trees worth cloning, and an oracle that shares no code with the
-//! engine.
+//! Test support: real file systems, trees worth cloning, and an oracle that shares no code with the engine.
 //!
-//! Everything here panics with the path and the reason instead of returning errors: a test that cannot be set up has
-//! failed. What the machine cannot offer (not root, no `rsync`) is skipped with a line on stderr, and fails when the
+//! Everything here panics with the path and the reason instead of returning errors: a test without its setup has
+//! failed. A missing ability of the machine (root, `rsync`) is skipped with a line on stderr, and fails when the
 //! environment variable `CI` is set, so that no test passes by skipping where it counts.
 //!
 //! ```no_run

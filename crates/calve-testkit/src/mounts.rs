@@ -1,5 +1,3 @@
-//! Mount points: how to get rid of them, and bind mounts.
-
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,14 +7,14 @@ use rustix::io::Errno;
 use crate::must::must;
 use crate::sys::{self, detach, mount_points};
 
-/// A directory shown at a second place; gone when dropped.
+/// A directory shown at a second place; unmounted when dropped.
 #[derive(Debug)]
 pub struct BindMount {
     at: PathBuf,
 }
 
 impl BindMount {
-    /// Shows `what` at `at`, an existing directory (or file, if `what` is one). Needs root.
+    /// Shows `what` at `at`, an existing directory (or file, if `what` is a file). Needs root.
     pub fn new(what: impl AsRef<Path>, at: impl Into<PathBuf>) -> Self {
         let at = at.into();
         must(sys::bind(what.as_ref(), &at), "bind mount onto", &at);
@@ -34,7 +32,7 @@ impl Drop for BindMount {
     }
 }
 
-/// Returns every mount point at or below `dir`, later mounts first, which is the order to unmount them in.
+/// Returns every mount point at or below `dir`, in the order to unmount them: later mounts first.
 pub(crate) fn mounted_below(dir: &Path) -> Vec<PathBuf> {
     let mut points = mount_points();
     points.retain(|point| point.starts_with(dir));
@@ -42,7 +40,7 @@ pub(crate) fn mounted_below(dir: &Path) -> Vec<PathBuf> {
     points
 }
 
-/// Unmounts `point`. What stays busy is detached, so that a failing test leaves nothing behind. Never panics: it runs in destructors.
+/// Unmounts `point`, or detaches it if it stays busy. Never panics, because destructors call it.
 pub(crate) fn unmount(point: &Path) {
     if unmount_whole(point) == Err(Errno::BUSY) {
         detach(point);
@@ -54,8 +52,8 @@ pub fn unmount_whole(point: &Path) -> rustix::io::Result<()> {
     retry_while_busy(|| sys::unmount(point))
 }
 
-/// Changes a mount, and tries again while it is busy. A process that is just ending, or another test's child that has not yet closed what it
-/// inherited, may keep it so for a moment.
+/// Changes a mount, retrying while it is busy. An exiting process, or another test's child that has not yet closed
+/// inherited descriptors, may keep it busy for a moment.
 pub(crate) fn retry_while_busy(change: impl Fn() -> rustix::io::Result<()>) -> rustix::io::Result<()> {
     let give_up = Instant::now() + Duration::from_secs(5);
     loop {

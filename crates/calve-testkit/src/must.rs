@@ -1,11 +1,9 @@
-//! Panics that name the path and the operation.
-
 use std::fmt::Display;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Unwraps `result`, or fails the test with "cannot `action` `path`: reason".
+/// Unwraps `result`, or panics with "cannot `action` `path`: reason".
 #[track_caller]
 pub(crate) fn must<T, E: Display>(result: Result<T, E>, action: &str, path: &Path) -> T {
     match result {
@@ -14,7 +12,7 @@ pub(crate) fn must<T, E: Display>(result: Result<T, E>, action: &str, path: &Pat
     }
 }
 
-/// Runs a program, and returns its standard output, or fails the test with what it said.
+/// Runs a program and returns its standard output. Panics with its standard error if it fails.
 #[track_caller]
 pub(crate) fn run(command: &mut Command) -> String {
     let output = must(command.output(), "run", Path::new(command.get_program()));
@@ -22,12 +20,12 @@ pub(crate) fn run(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Runs a program that reads `input`, or fails the test.
+/// Runs a program with `input` on stdin. Panics if it fails.
 #[track_caller]
 pub(crate) fn feed(command: &mut Command, input: &[u8]) {
     let program = Path::new(command.get_program()).to_owned();
     let mut child = must(command.stdin(Stdio::piped()).spawn(), "run", &program);
-    // Closed at the end, which is the end of the input.
+    // Dropping stdin here ends the input.
     let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(input));
     must(written, "write to", &program);
     assert!(must(child.wait(), "wait for", &program).success(), "{command:?} failed");

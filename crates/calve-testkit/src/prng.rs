@@ -1,4 +1,4 @@
-//! Random numbers that are the same on every machine and for ever, so that a reported seed reproduces a failure.
+//! Random numbers that never change, on any machine, so that a reported seed reproduces a failure.
 
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// Returns a number below `bound`, which must not be zero. The bias is below 2^-32 for bounds that fit 32 bits.
+    /// Returns a number below `bound`, which must not be zero. For bounds that fit 32 bits the bias is below 2^-32.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next_u64() % bound
     }

@@ -1,8 +1,8 @@
-//! Programs that a test makes and then runs.
+//! Programs that a test writes and then runs.
 //!
-//! While a file is open for writing anywhere, it cannot be run (ETXTBSY). What one test has open for writing, a process that another
-//! test starts at that moment has open too, until it has become another program. So a program that this process has written may not
-//! be ready to be run, for a moment, now and then.
+//! A file that is open for writing anywhere cannot be run (ETXTBSY). When another test starts a process, the child
+//! holds this process's open files until its exec. So a program written by this process may, now and then, be busy for
+//! a moment.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -12,18 +12,18 @@ use std::time::{Duration, Instant};
 
 use crate::must::{feed, run};
 
-/// Makes a program of `contents` at `path`, which every user may run. Another process writes it, so that it is not open for writing here.
+/// Writes an executable program at `path`. Another process writes it, so that it is never open for writing here.
 pub fn write_program(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) {
     let mut command = Command::new("sh");
     feed(command.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path.as_ref()), contents.as_ref());
 }
 
-/// Copies a program, as [`write_program`] does it.
+/// Copies a program in another process, like [`write_program`].
 pub fn copy_program(from: impl AsRef<Path>, to: impl AsRef<Path>) {
     run(Command::new("install").args(["-m", "755", "--"]).arg(from.as_ref()).arg(to.as_ref()));
 }
 
-/// Starts a program that was written by this very process, as soon as it can be.
+/// Starts a program that this very process has written, retrying while it is busy.
 pub fn spawn_written(command: &mut Command) -> Child {
     let give_up = Instant::now() + Duration::from_secs(60);
     loop {

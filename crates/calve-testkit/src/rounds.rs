@@ -1,15 +1,12 @@
-//! How often a test repeats what it leaves to chance: one factor for all of them.
-
 use std::env;
 
-/// Returns how many rounds to run: `usual` times the environment variable `CALVE_ROUNDS`, and at least one.
-///
-/// The factor is 0.1 unless it is set. `make test-all` sets 1, `scripts/long-tests` more.
+/// Returns the number of rounds: `usual` times the environment variable `CALVE_ROUNDS`, and at least one. The factor
+/// defaults to 0.1; `make test-all` sets 1, `scripts/long-tests` more.
 pub fn rounds(usual: usize) -> usize {
     scaled(usual, factor())
 }
 
-/// Returns whether the rounds are fewer than usual, so that not every case needs to have come up in them.
+/// Returns whether rounds are reduced, so that not every case must come up in them.
 pub fn few_rounds() -> bool {
     factor() < 1.0
 }

@@ -1,5 +1,3 @@
-//! The one rule for what a machine cannot offer: a skip on a laptop, a failure in CI.
-
 use std::env;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,12 +7,10 @@ use fs_err as fs;
 
 use crate::must::must;
 
-/// Says on stderr that the running test is skipped and why; panics when the environment variable `CI` is set.
+/// Reports on stderr that the running test is skipped and why; panics when the environment variable `CI` is set.
 ///
-/// A harness swallows what a passing test prints, so the line is also appended to the file that the environment variable
-/// `CALVE_SKIP_LOG` names.
-///
-/// Test harnesses name each test's thread after the test, so the line names the test.
+/// Harnesses swallow the output of passing tests, so the line is also appended to the file that the environment
+/// variable `CALVE_SKIP_LOG` names. They name each test's thread after the test, so the line names the test.
 #[track_caller]
 #[expect(clippy::print_stderr, reason = "a skipped test must be seen in the log")]
 pub fn skip(reason: &str) {
@@ -27,23 +23,22 @@ pub fn skip(reason: &str) {
     if let Some(log) = env::var_os("CALVE_SKIP_LOG") {
         let log = Path::new(&log);
         let mut file = must(fs::OpenOptions::new().append(true).create(true).open(log), "open", log);
-        // Tests of several processes append at once, so a line is one write.
+        // One write per line, because tests in several processes append at once.
         must(file.write_all(line.as_bytes()), "append to", log);
     }
 }
 
-/// Returns whether the tests run as root, which mounts, foreign owners and device nodes need.
+/// Returns whether the tests run as root, required for mounts, foreign owners and device nodes.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Returns `true` for root; otherwise skips, saying that `what` needs root.
+/// Returns `true` for root; otherwise skips with `what` as the reason.
 #[track_caller]
 pub fn require_root(what: &str) -> bool {
     require(is_root(), &format!("{what} needs root"))
 }
 
-/// Skips the test if `program` is missing.
 #[track_caller]
 pub fn require_program(program: &str) -> bool {
     require(find_program(program).is_some(), &format!("the program `{program}` is not installed"))
@@ -57,7 +52,7 @@ fn require(is_there: bool, reason: &str) -> bool {
     is_there
 }
 
-/// Returns where `program` is: on the PATH or in the system directories, which the PATH of a user often lacks.
+/// Searches the PATH and the system directories, which a user's PATH often lacks.
 pub(crate) fn find_program(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)

@@ -1,4 +1,4 @@
-//! The names that completions offer for branches and worktrees.
+//! Branches and worktrees offered by completions.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -8,7 +8,7 @@ use calve_git::Git;
 use calve_git::worktree::{Worktree, list_of_git};
 use clap_complete::CompletionCandidate;
 
-/// Returns the branches that no worktree has checked out, those of remotes by their own name.
+/// Returns branches that no worktree has checked out, remote ones without the remote's name.
 pub(crate) fn free() -> Vec<CompletionCandidate> {
     let taken: BTreeSet<OsString> = checked_out().into_iter().collect();
     let locals = lines(&["for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads"]);
@@ -22,7 +22,7 @@ pub(crate) fn of_worktrees() -> Vec<CompletionCandidate> {
     checked_out().into_iter().map(CompletionCandidate::new).collect()
 }
 
-/// Returns the linked worktrees, each by its branch, or by the name of its directory if it has none.
+/// Returns the linked worktrees by branch, or by directory name if HEAD is detached.
 pub(crate) fn removable() -> Vec<CompletionCandidate> {
     let directory = |path: PathBuf| path.file_name().unwrap_or_default().to_owned();
     let name = |listed: Worktree| listed.branch.map_or_else(|| directory(listed.path), OsString::from);
@@ -34,12 +34,11 @@ fn checked_out() -> Vec<OsString> {
     worktrees().into_iter().filter_map(|listed| listed.branch).map(OsString::from).collect()
 }
 
-/// Returns what git lists, or nothing if it fails.
 fn worktrees() -> Vec<Worktree> {
     list_of_git(&Git::at(".")).unwrap_or_default()
 }
 
-/// Returns the lines that git prints, or none if git fails: nothing is offered then.
+/// Returns git's lines, or none if it fails, so that nothing is offered.
 fn lines(arguments: &[&str]) -> Vec<OsString> {
     let printed = Git::at(".").run(arguments).unwrap_or_default();
     printed

@@ -1,4 +1,4 @@
-//! Asking the user, above all whether a project's hook may be run.
+//! Asks the user for consent, above all to a project's hooks.
 
 use std::io::{self, IsTerminal as _};
 
@@ -20,7 +20,6 @@ pub(crate) fn to_hooks(no_hooks: bool, yes: bool) -> Consent {
     }
 }
 
-/// The question about a hook that was shown.
 pub(crate) const MAY_RUN: &str = "May it be run, now and whenever it is exactly this?";
 
 pub(crate) fn yes(question: &str) -> bool {
@@ -47,7 +46,7 @@ pub(crate) fn confirm(what: &str, question: &str, hint: &str) -> Result<bool, Fa
     Ok(yes(question))
 }
 
-/// Prints a hook, with escapes in place of characters that could fool a terminal or a reader.
+/// Prints a hook, escaping characters that could fool a terminal or a reader.
 pub(crate) fn show(hook: Hook, text: &str, print: fn(&str)) {
     print(&format!("The {} of this project:", hook.title()));
     for line in text.lines() {
@@ -56,12 +55,12 @@ pub(crate) fn show(hook: Hook, text: &str, print: fn(&str)) {
     }
 }
 
-/// Escapes control characters and those that turn, hide or break text.
+/// Escapes control characters, and characters that reverse, hide or break text.
 fn plain(character: char) -> String {
     match character {
         '\t' => " ".repeat(4),
         '"' | '\'' | '\\' => character.to_string(),
-        // Behind a letter, a mark that belongs to it is not escaped.
+        // After a letter, `escape_debug` leaves its combining mark alone.
         _ if format!("a{character}").escape_debug().count() > 2 => character.escape_unicode().to_string(),
         _ => character.to_string(),
     }

@@ -1,4 +1,4 @@
-//! Which target `calve cp SRC... DST` means, following GNU cp with the differences that `--help` names.
+//! Finds the targets of `calve cp SRC... DST` like GNU cp, with the differences listed in `--help`.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use calve_core::internal::ShownPath;
 use crate::failure::{Failure, USAGE};
 use crate::real_path;
 
-/// Returns the source and the target of each clone, in order. With `into` (-t) all `paths` are sources.
+/// Returns the source and target of each clone, in order. With `into` (-t) all `paths` are sources.
 pub(crate) fn targets(
     paths: &[PathBuf],
     into: Option<&Path>,
@@ -27,14 +27,14 @@ pub(crate) fn targets(
         return usage("-T takes one source and one destination");
     }
     if let [src] = sources {
-        // A template has no name of its own in the file system.
+        // A template has no name in the file system.
         let exactly = exactly || is_template(src);
         return Ok(vec![(src.clone(), target(src, dst, exactly)?)]);
     }
     several(sources, dst)
 }
 
-/// Places each source under its own name in `dst`. Two of one name fail before anything is made: with `--replace` one would replace the other.
+/// Places each source in `dst` under its name. Refuses duplicates in advance: `--replace` would lose one clone.
 fn several(sources: &[PathBuf], dst: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Failure> {
     if !dst.is_dir() {
         return usage(format!("`{}` must be an existing directory to clone into", ShownPath(dst)));
@@ -65,9 +65,9 @@ fn several(sources: &[PathBuf], dst: &Path) -> Result<Vec<(PathBuf, PathBuf)>, F
     Ok(targets)
 }
 
-/// Returns a source that is in what is at another one's target, or is it, and that other one.
+/// Finds a source inside another source's existing target, or equal to it; returns both.
 fn source_that_goes(targets: &[(PathBuf, PathBuf)]) -> Option<(&Path, &(PathBuf, PathBuf))> {
-    // A link is not followed, but for a source that ends in a slash.
+    // Follows no link, except for a source that ends in a slash.
     let place = |path: &Path| Some(fs_err::canonicalize(real_path::parent(path)).ok()?.join(last(path)?));
     let existing = targets.iter().filter(|(_, target)| fs_err::symlink_metadata(target).is_ok());
     let existing: HashMap<PathBuf, _> = existing.filter_map(|one| Some((place(&one.1)?, one))).collect();
@@ -84,13 +84,13 @@ fn source_that_goes(targets: &[(PathBuf, PathBuf)]) -> Option<(&Path, &(PathBuf,
 
 fn target(src: &Path, dst: &Path, exactly: bool) -> Result<PathBuf, Failure> {
     if exactly || !dst.is_dir() {
-        // A slash after a name that is not there says that it is to be a directory; only a directory can become one.
+        // A slash after a missing name asks for a directory, which only a directory can become.
         if ends_with_slash(dst) && !dst.is_dir() && !src.is_dir() && !is_template(src) {
             return usage(format!("`{}` is not a directory", ShownPath(dst)));
         }
         return Ok(without_slashes(dst));
     }
-    // `src/.` stands for what is in it: cp merges that into the directory, and here nothing is ever merged.
+    // `src/.` means its contents: cp merges them into the directory, but nothing is ever merged here.
     let Some(name) = last(src) else { return Ok(without_slashes(dst)) };
     let is_itself = !ends_with_slash(dst) && last(dst) == Some(name);
     Ok(if is_itself { dst.to_path_buf() } else { dst.join(name) })
@@ -100,7 +100,6 @@ fn usage<T>(text: impl Into<String>) -> Result<T, Failure> {
     Err(Failure::stated(USAGE, text, "see `calve cp --help`"))
 }
 
-/// Reports whether `src` is written as a template, `@NAME`.
 fn is_template(src: &Path) -> bool {
     calve_core::template::template_name(src).is_some()
 }

@@ -1,4 +1,4 @@
-//! The one place that turns what went wrong into words and an exit code.
+//! The one place that turns errors into messages and exit codes.
 
 use std::ffi::OsStr;
 use std::io;
@@ -18,7 +18,7 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const REFUSED: u8 = 3;
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Returns the exit code of shells: 127 if the program does not exist, 126 if it cannot be executed.
+/// Returns the shells' exit code: 127 if the program does not exist, 126 if it cannot be executed.
 fn code_of_unstarted(error: &io::Error) -> u8 {
     if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
 }
@@ -26,7 +26,7 @@ fn code_of_unstarted(error: &io::Error) -> u8 {
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: u8,
-    /// With a hint that fits this command. `None` if it was reported when it happened.
+    /// With a hint that fits this command; `None` if already reported.
     pub(crate) receipt: Option<Box<ErrorReceipt>>,
 }
 
@@ -42,7 +42,7 @@ impl Failure {
         Self { code, receipt: Some(Box::new(receipt)) }
     }
 
-    /// Returns a failure with these words. `failed` is its kind if the exit code says only that something failed.
+    /// Builds a failure from its texts. `failed` is its kind if the exit code says only that something failed.
     pub(crate) fn in_words(
         code: u8,
         failed: ErrorCode,
@@ -53,17 +53,16 @@ impl Failure {
         Self::new(code, ErrorReceipt { remedy, ..ErrorReceipt::new(kind(code, failed), text, hint) })
     }
 
-    /// Returns a failure with the text, the next step and the exit code that the command has for it.
+    /// Builds a failure with the command's own text and hint.
     pub(crate) fn stated(code: u8, text: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::in_words(code, ErrorCode::Other, text.into(), Some(hint.into()), None)
     }
 
-    /// Returns the end by a signal, with what that leaves to do.
     pub(crate) fn interrupted(hint: &str) -> Self {
         Self::stated(INTERRUPTED, Error::Interrupted.to_string(), hint)
     }
 
-    /// Returns the end of a command whose failures, the worst of which has this code, were reported when they happened.
+    /// Builds the exit of a command whose failures are already reported, with the worst one's code.
     pub(crate) fn reported(code: u8) -> Self {
         Self { code, receipt: None }
     }
@@ -74,7 +73,7 @@ impl Failure {
         Self::stated(code_of_unstarted(&error), text, "check the name of the command after `--`")
     }
 
-    /// Returns an error while `src` was being cloned, of which the user may not need all.
+    /// Converts an error while `src` was being cloned. Suggests leaving out an unreadable entry.
     pub(crate) fn of_clone(error: &Error, src: &Path) -> Self {
         let leave_out = if may_be_left_out(error, src) { LEAVE_OUT } else { "" };
         let hint = core_hint(error).map(|hint| hint + leave_out);
@@ -82,7 +81,7 @@ impl Failure {
     }
 }
 
-/// Returns the code that says the same as the exit code, or `failed` if that says only that something failed.
+/// Returns the kind that corresponds to the exit code, or `failed` if the code says only that something failed.
 fn kind(code: u8, failed: ErrorCode) -> ErrorCode {
     match code {
         USAGE => ErrorCode::Usage,
@@ -92,7 +91,6 @@ fn kind(code: u8, failed: ErrorCode) -> ErrorCode {
     }
 }
 
-/// The errors of the libraries, in the words of the program.
 pub(crate) trait ToFailure {
     fn to_failure(&self) -> Failure;
 }
@@ -231,7 +229,7 @@ impl ToFailure for calve_bench::BenchError {
     }
 }
 
-/// Says an error that stops nothing else, and what to do next.
+/// Formats an error that stops nothing else, with its hint.
 pub(crate) fn with_hint(error: &calve_env::Error) -> String {
     let hint = error.to_failure().receipt.and_then(|receipt| receipt.hint);
     hint.map_or_else(|| error.to_string(), |hint| format!("{error}; {hint}"))
@@ -239,7 +237,7 @@ pub(crate) fn with_hint(error: &calve_env::Error) -> String {
 
 const LEAVE_OUT: &str = ", or leave it out with `--exclude`";
 
-/// Returns whether this is about an entry inside the source that cannot be read, which the user may not need.
+/// Returns true for an unreadable entry inside the source, which the user may not need.
 fn may_be_left_out(error: &Error, src: &Path) -> bool {
     let Error::Io { path, source, .. } = error else { return false };
     let inside = path.strip_prefix(src).is_ok_and(|below| {

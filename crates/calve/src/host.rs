@@ -1,4 +1,4 @@
-//! The program as the host of the libraries: the user's places and programs, questions and messages.
+//! The program as the libraries' host: the user's places and programs, questions and messages.
 
 use std::env;
 use std::io;

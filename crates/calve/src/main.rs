@@ -1,5 +1,3 @@
-//! The `calve` program.
-
 mod branch_names;
 mod cli;
 mod commands;
@@ -26,7 +24,7 @@ use crate::cli::{Arguments, Command};
 use crate::failure::{Failure, INTERRUPTED};
 
 fn main() -> ExitCode {
-    // Under another name, for `calve bench git`.
+    // `calve bench git` runs this program under another name.
     if let Some(code) = calve_bench::git::when_asked() {
         return code;
     }
@@ -46,7 +44,7 @@ fn main() -> ExitCode {
     if arguments.quiet {
         output::be_quiet();
     }
-    // Only debug builds have this entry for tests.
+    // Tests use this entry, which only debug builds have.
     if cfg!(debug_assertions)
         && let Some(file) = std::env::var_os("CALVE_TEST_CLOCK")
     {

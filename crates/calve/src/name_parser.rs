@@ -1,11 +1,9 @@
-//! Values that are chosen by name, so that completions can offer the names.
-
 use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Command, Error};
 
-/// The names to offer, and the function that takes a name, or says what is wrong with it.
+/// The names that completions offer, and a parser that accepts one or explains the error.
 #[derive(Clone, Copy)]
 pub(crate) struct NameParser<T>(pub(crate) &'static [&'static str], pub(crate) fn(&str) -> Result<T, String>);
 

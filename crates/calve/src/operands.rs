@@ -1,9 +1,8 @@
-//! Commands that take several operands.
-
 use crate::failure::{Failure, INTERRUPTED};
 use crate::output;
 
-/// Does something with each operand, as rm does: a failure is said, an interruption ends it. Returns the end of the command, for after its result.
+/// Runs `one` for each operand like rm: reports failures and goes on, except after an interruption. Returns the
+/// command's outcome, to be used after printing its result.
 pub(crate) fn each<T>(
     operands: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
     mut one: impl FnMut(T) -> Result<(), Failure>,

@@ -1,4 +1,4 @@
-//! Output, and its place: results on stdout, prose on stderr.
+//! Output: results on stdout, messages on stderr.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -11,21 +11,20 @@ use serde::Serialize;
 
 use crate::failure::{FAILED, Failure};
 
-/// The one place that takes this process's standard error: `clippy.toml` forbids it elsewhere, so that nothing goes round `--quiet`.
+/// The only access to stderr: `clippy.toml` forbids it elsewhere, so that nothing bypasses `--quiet`.
 #[allow(clippy::disallowed_methods)]
 fn stderr() -> io::Stderr {
     io::stderr()
 }
 
-/// Prints one line, or a few, for people, on stderr.
 fn say(text: &str) {
-    // Nobody is left to tell when stderr is gone.
+    // If stderr is gone, the failure cannot be reported.
     let _ = writeln!(stderr().lock(), "{text}");
 }
 
 const WARNING: &str = "warning: ";
 
-/// Prints a warning, which tells of a loss or of another result than was asked for. `--quiet` does not suppress it.
+/// Prints a warning of a loss or of an unexpected result, even with `--quiet`.
 pub(crate) fn warn(text: &str) {
     note(&format!("{WARNING}{text}"));
 }
@@ -34,24 +33,24 @@ pub(crate) fn hint(text: &str) {
     say(&format!("hint: {text}"));
 }
 
-/// Warns of a record under Calve's home that this version cannot read, and so does not list.
+/// Warns of a record under Calve's home that this version cannot read and so does not list.
 pub(crate) fn warn_of_record(path: &Path) {
     warn(&format!("`{}` is damaged, or of another version, so it is not listed", ShownPath(path)));
 }
 
-/// Prints a summary, a hint or a fact, which `--quiet` suppresses unless it is a warning. Errors and results use other functions.
+/// Prints a summary, hint or fact. `--quiet` suppresses all but warnings. Errors and results use other functions.
 pub(crate) fn note(text: &str) {
     if !is_quiet() || text.starts_with(WARNING) {
         say(text);
     }
 }
 
-/// Prints a question to the user and all that it is about, which has to be seen. Only for who can answer, or before an error about it.
+/// Prints a question and its subject, even with `--quiet`. Only for a user who can answer, or before an error.
 pub(crate) fn prompt(text: &str) {
     say(text);
 }
 
-/// Returns [`prompt`] for text that a question follows, and [`note`] for the same text without a question.
+/// Returns [`prompt`] for text before a question, else [`note`].
 pub(crate) fn prompt_if(asks: bool) -> fn(&str) {
     if asks { prompt } else { note }
 }
@@ -64,19 +63,18 @@ pub(crate) fn shows_progress() -> bool {
     !is_quiet() && is_on_terminal()
 }
 
-/// Shows progress on the terminal, in place of what the last call showed. An empty text clears the line.
+/// Replaces the last progress shown on the terminal. An empty text clears the line.
 pub(crate) fn progress(text: &str) {
     if shows_progress() {
         let _ = write!(stderr().lock(), "\r\x1b[K{text}");
     }
 }
 
-/// Returns standard error for the output of a command that is no result of Calve's.
+/// Returns standard error, for the output of a command that is not Calve's result.
 pub(crate) fn for_command() -> Stdio {
     Stdio::from(stderr())
 }
 
-/// Set by `--quiet`, which every command takes.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 pub(crate) fn be_quiet() {
@@ -87,13 +85,13 @@ pub(crate) fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// Prints bytes on stderr as they are: what another program has written, or what the user has just asked to see.
+/// Prints raw bytes on stderr: another program's output, or output that the user has just requested.
 pub(crate) fn pass_on(bytes: &[u8]) {
     let _ = stderr().lock().write_all(bytes);
 }
 
 pub(crate) fn error(text: &str, hint: Option<&str>) {
-    // By no-color.org.
+    // See no-color.org.
     let has_colours = is_on_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let (red, cyan, reset) = if has_colours { ("\x1b[1;31m", "\x1b[1;36m", "\x1b[0m") } else { ("", "", "") };
     say(&format!("{red}error:{reset} {text}"));
@@ -102,7 +100,7 @@ pub(crate) fn error(text: &str, hint: Option<&str>) {
     }
 }
 
-/// Prints an error and its hint, and says how the program ends.
+/// Prints an error and its hint, and returns the exit code.
 pub(crate) fn failure(failure: &Failure) -> ExitCode {
     if let Some(receipt) = &failure.receipt {
         error(&receipt.message, receipt.hint.as_deref());
@@ -110,17 +108,17 @@ pub(crate) fn failure(failure: &Failure) -> ExitCode {
     ExitCode::from(failure.code)
 }
 
-/// Prints an error like [`failure`], and as the command's JSON document too, if the command has printed none.
+/// Prints an error like [`failure`], and also as the command's JSON document, unless it has printed one.
 pub(crate) fn failure_as_json(failed: &Failure) -> ExitCode {
     let code = failure(failed);
     if let Some(document) = failed.receipt.as_ref().filter(|_| !IS_STDOUT_DONE.load(Ordering::Relaxed)) {
-        // The exit code says that the command has failed, whatever becomes of this.
+        // The exit code reports the failure in any case.
         let _ = json(document);
     }
     code
 }
 
-/// Set by the first document, as a command prints one, and where stdout takes nothing more.
+/// Set by the first document, because a command prints only one, or when stdout fails.
 static IS_STDOUT_DONE: AtomicBool = AtomicBool::new(false);
 
 pub(crate) fn json(document: &impl Serialize) -> Result<(), Failure> {
@@ -129,7 +127,6 @@ pub(crate) fn json(document: &impl Serialize) -> Result<(), Failure> {
     result(&(text + "\n"))
 }
 
-/// Prints a document besides prose, if `--json` asks for it.
 pub(crate) fn json_if(is_wanted: bool, document: &impl Serialize) -> Result<(), Failure> {
     if is_wanted { json(document) } else { Ok(()) }
 }
@@ -138,28 +135,28 @@ pub(crate) fn result(text: &str) -> Result<(), Failure> {
     bytes(text.as_bytes())
 }
 
-/// Prints a server's log without the control characters in it, part of which clients choose.
+/// Prints a server's log without control characters, because clients choose parts of it.
 pub(crate) fn log(text: &str) -> Result<(), Failure> {
     let is_plain = |c: &char| !c.is_control() || "\n\t".contains(*c);
     result(&text.chars().filter(is_plain).collect::<String>())
 }
 
-/// Prints a path alone on stdout, byte for byte, for a program to read.
+/// Prints only a path on stdout, byte for byte, for a program to read.
 pub(crate) fn path(path: &Path) -> Result<(), Failure> {
     bytes(&[crate::sys::path_bytes(path), b"\n"].concat())
 }
 
-/// Prints a part of a command's result, byte for byte.
+/// Prints part of a command's result, byte for byte.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        // The reader has seen enough, as `head` does: that is no failure.
+        // The reader has seen enough, like `head`: not a failure.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(|error| not_written(&error)),
     }
 }
 
-/// Returns the failure of a command that has done whatever was asked for.
+/// Builds the failure of a command that has done its work.
 fn not_written(error: &io::Error) -> Failure {
     IS_STDOUT_DONE.store(true, Ordering::Relaxed);
     let text = format!("write the report to stdout: {error}");

@@ -1,5 +1,3 @@
-//! A counter on the terminal while something takes longer than a second.
-
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -18,7 +16,7 @@ pub(crate) fn watched<T>(verb: &'static str, progress: &Arc<Progress>, work: imp
 pub(crate) struct Watch(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl Watch {
-    /// Shows progress after one second. Does nothing where nobody watches.
+    /// Shows progress after one second, on a terminal only.
     pub(crate) fn start(verb: &'static str, progress: &Arc<Progress>) -> Self {
         if !output::shows_progress() {
             return Self(None);

@@ -1,5 +1,3 @@
-//! The path without links and `..` of what is there, the directory around it, and the working directory.
-
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +6,7 @@ use calve_core::internal::is_trash;
 
 use crate::failure::{FAILED, Failure};
 
-/// Returns it, or says as the engine does that nothing is there.
+/// Returns the canonical path. Reports a missing one like the engine.
 pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Failure> {
     fs_err::canonicalize(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound => Error::Missing(path.to_path_buf()).into(),
@@ -16,7 +14,7 @@ pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Failure> {
     })
 }
 
-/// Returns the directory that a path is in, as it is written.
+/// Returns the directory part of a path, as written.
 pub(crate) fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

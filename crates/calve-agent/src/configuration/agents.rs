@@ -1,4 +1,4 @@
-//! The agents, and the files and members that each needs. `docs/agents.md` names where their makers describe these files.
+//! The agents, with the files and members that each needs. `docs/agents.md` links their makers' documentation.
 
 use std::path::{Path, PathBuf};
 
@@ -18,18 +18,16 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// Their names, in commands and as makers of worktrees.
     pub const NAMES: &[&str] = Self::VARIANTS;
 }
 
-/// The direction of an edit: into the files, or out of them again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     Install,
     Uninstall,
 }
 
-/// One file, and what of it is Calve's.
+/// One file and Calve's part of it.
 pub(super) struct Part {
     /// Relative to the worktree's root.
     pub(super) path: PathBuf,
@@ -37,9 +35,9 @@ pub(super) struct Part {
 }
 
 pub(super) enum Content {
-    /// Members of a JSON object, each by the names that lead to it.
+    /// Members of a JSON object, each with its path of names.
     Json(Vec<(Vec<&'static str>, Value)>),
-    /// A table of a TOML file, by the name that it may have once only, and its text.
+    /// Text of a TOML file, and the tables in it that must not exist already.
     Toml { tables: &'static [&'static str], text: &'static str },
 }
 
@@ -67,7 +65,7 @@ pub(super) fn parts(agent: Agent, root: &Path, direction: Direction) -> Vec<Part
             const WORKTREES: &str = ".cursor/worktrees.json";
             let set_up = json!(["calve hook worktree-setup --maker cursor --from \"$ROOT_WORKTREE_PATH\""]);
             let server = json!({"command": "calve", "args": ["mcp", "--repository", "${workspaceFolder}"]});
-            // Cursor runs only one of them. Nothing is taken out of the user's own.
+            // Cursor runs only one of the two. Uninstalling keeps a value that the user has changed.
             let found = json_at(root, Path::new(WORKTREES)).unwrap_or_default();
             let is_meant = |value: &Value| direction == Direction::Install || *value == set_up;
             let is_taken =
@@ -90,11 +88,11 @@ fn json_at(root: &Path, path: &Path) -> Option<Value> {
     json_text::value(&read(root, path).ok()?.ok()??)
 }
 
-/// Returns the place of Calve's server. Version 2 has servers in `mcp.servers`, and still reads those of version 1 in `mcp`.
+/// Returns the path of Calve's server. Version 2 has servers in `mcp.servers`, and still reads version 1's in `mcp`.
 fn opencode_place(root: &Path, path: &Path) -> Vec<&'static str> {
     let found = json_at(root, path);
     let servers = found.as_ref().and_then(|found| found.get("mcp")?.get("servers")?.as_object());
-    // In version 1 it could be a server of that name.
+    // In version 1, `servers` could be the name of a server.
     match servers.is_some_and(|servers| !servers.contains_key("type")) {
         true => vec!["mcp", "servers", "calve"],
         false => vec!["mcp", "calve"],

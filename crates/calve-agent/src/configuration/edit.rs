@@ -1,12 +1,10 @@
-//! The change of one file, or the reason for leaving it alone.
-
 use std::path::PathBuf;
 
 #[derive(Debug)]
 pub struct FileChange {
     /// Relative to the worktree's root.
     pub path: PathBuf,
-    /// Its present contents; `None` if it is not there.
+    /// Its present contents; `None` if it does not exist.
     pub before: Option<String>,
     pub outcome: Edit,
 }
@@ -14,14 +12,14 @@ pub struct FileChange {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Edit {
     Write(String),
-    /// It goes, because everything in it is Calve's.
+    /// Everything in it is Calve's.
     Remove,
     Fine,
     LeftAlone(FileLeftReason),
 }
 
 impl Edit {
-    /// Writes the changed text. Fails if its line endings are mixed, because those beside the addition would change.
+    /// Fails on mixed line endings, because the edit would change other lines.
     pub(super) fn write(before: &str, after: String) -> Result<Self, FileLeftReason> {
         let crlf = before.matches("\r\n").count();
         if crlf > 0 && crlf < before.matches('\n').count() {
@@ -31,20 +29,19 @@ impl Edit {
     }
 }
 
-/// Why a file is left alone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileLeftReason {
-    /// The user's comments inside Calve's part.
+    /// Calve's part contains comments by the user.
     #[error("comments would be lost")]
     Comments,
-    /// Its formatting, such as mixed line endings, would not survive the edit.
+    /// The edit would not preserve its formatting, such as mixed line endings.
     #[error("its other lines would change")]
     Form,
     #[error("it has a mistake: {0}")]
     Mistake(String),
     #[error("`{0}` has another value already")]
     Taken(String),
-    /// It is a link, a directory, too large, or no text.
+    /// A link, a directory, too large, or not text.
     #[error("it is not a plain text file")]
     NotPlain,
 }

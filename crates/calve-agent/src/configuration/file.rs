@@ -1,5 +1,3 @@
-//! Reading the files of agents, and making their changes.
-
 use std::io::{self, ErrorKind, Write as _};
 use std::os::fd::AsFd as _;
 use std::path::Path;
@@ -12,7 +10,7 @@ use super::edit::{Edit, FileChange, FileLeftReason};
 
 const FILE_BYTES: u64 = 4 << 20;
 
-/// Reads a file without following a link, in directories that are none either.
+/// Reads a file without following links, not even in the directories above it.
 pub(super) fn read(root: &Path, path: &Path) -> io::Result<Result<Option<String>, FileLeftReason>> {
     let mut above = root.to_path_buf();
     for name in path {
@@ -29,7 +27,7 @@ pub(super) fn read(root: &Path, path: &Path) -> io::Result<Result<Option<String>
     Ok(String::from_utf8(fs::read(&above)?).map(Some).map_err(|_| FileLeftReason::NotPlain))
 }
 
-/// Makes the planned change. Fails if the file has changed since.
+/// Applies the planned change. Fails if the file has changed since the plan.
 pub fn apply(root: &Path, change: &FileChange) -> io::Result<()> {
     let path = root.join(&change.path);
     match &change.outcome {
@@ -41,7 +39,7 @@ pub fn apply(root: &Path, change: &FileChange) -> io::Result<()> {
         Edit::Write(text) => replace(&path, text)?,
         Edit::Remove => {
             fs::remove_file(&path)?;
-            // The directories of the agent that only it was in.
+            // Also remove the directories that have become empty.
             for above in change.path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
                 if fs::remove_dir(root.join(above)).is_err() {
                     break;
@@ -52,7 +50,7 @@ pub fn apply(root: &Path, change: &FileChange) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives a file a new text: it has the former or the new one at any time. A file that was there keeps its owner and permissions.
+/// Replaces a file's text atomically. An existing file keeps its owner and permissions.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let parent = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(parent)?;
@@ -75,7 +73,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     written
 }
 
-/// Gives a file a name that nothing has. Where there are no hard links, another file gets its text.
+/// Publishes a new file without replacing any. Copies its text if the file system has no hard links.
 fn publish(staged: &Path, path: &Path) -> io::Result<()> {
     match fs::hard_link(staged, path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {

@@ -1,4 +1,5 @@
-//! Members of a JSON text, added and taken out. Comments, order and form of all else stay, but an object on one line that gets a member is spread.
+//! Adds and removes members of a JSON text. Everything else keeps its comments, order and format, except that an object
+//! on one line is spread when it gets a member.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
@@ -8,7 +9,7 @@ use super::edit::{Edit, FileLeftReason};
 
 type Members = [(Vec<&'static str>, Value)];
 
-/// Comments and trailing commas, as editors' configurations have them. Nothing else that JSON does not have.
+/// Comments and trailing commas, common in editors' configuration, but no other extension of JSON.
 const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
@@ -53,7 +54,7 @@ pub(super) fn with(before: Option<&str>, members: &Members) -> Result<Edit, File
     }
 }
 
-/// Takes members out of a text, and objects that have nothing else in them.
+/// Removes the members, and objects that become empty.
 pub(super) fn without(before: Option<&str>, members: &Members) -> Result<Edit, FileLeftReason> {
     let Some(text) = before else { return Ok(Edit::Fine) };
     let (root, object) = parsed(text)?;
@@ -82,7 +83,7 @@ pub(super) fn without(before: Option<&str>, members: &Members) -> Result<Edit, F
     let left = root.to_string();
     match () {
         () if !is_changed => Ok(Edit::Fine),
-        // Those inside of what goes, and those that were beside it in an object that goes.
+        // Comments inside the removed members, or beside them in a removed object.
         () if comments(&left) != comments(text) => Err(FileLeftReason::Comments),
         () if object.properties().is_empty() && comments(text) == 0 => Ok(Edit::Remove),
         () => Edit::write(text, left),
@@ -93,7 +94,7 @@ fn is_empty(object: &CstObject) -> bool {
     object.properties().is_empty() && comments(&object.to_string()) == 0
 }
 
-/// Counts what begins comments. Texts in quotes count too: all but Calve's own, which have none, stay.
+/// Counts comment markers. Counting those in strings is harmless, because only Calve's own text goes, and it has none.
 fn comments(text: &str) -> usize {
     text.matches("//").count() + text.matches("/*").count()
 }
@@ -104,7 +105,7 @@ fn parsed(text: &str) -> Result<(CstRootNode, CstObject), FileLeftReason> {
     Ok((root, object))
 }
 
-/// Returns a member of an object. A name that occurs twice is refused: one parser takes the first one, another the last.
+/// Finds a member. Refuses a duplicate name, because parsers disagree: some take the first, others the last.
 fn member(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, FileLeftReason> {
     let mut same = object.properties().into_iter().filter(|member| member.decoded_name().as_deref() == Some(name));
     match (same.next(), same.next()) {

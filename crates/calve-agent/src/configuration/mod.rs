@@ -1,7 +1,7 @@
-//! The configuration files of agents, so that they make worktrees with Calve and can ask its server.
+//! Configures agents to make worktrees with Calve and to use its server.
 //!
-//! Members are added to the syntax tree of a file and taken out of it again: everything else stays, with its comments. A file that cannot be
-//! changed in this way (with an error, with another value at that place) is left alone.
+//! Only members in a file's syntax tree are added and removed; everything else stays, with its comments. A file with an
+//! error, or with another value at that place, is left alone.
 
 mod agents;
 mod edit;
@@ -21,7 +21,7 @@ use calve_git::Git;
 
 use agents::{Content, Part};
 
-/// Plans the changes of an agent's files, in the worktree with this root. Changes nothing.
+/// Plans the changes to an agent's files in the worktree at `root`. Changes nothing.
 pub fn plan(agent: Agent, root: &Path, direction: Direction) -> io::Result<Vec<FileChange>> {
     agents::parts(agent, root, direction).into_iter().map(|part| planned(root, part, direction)).collect()
 }
@@ -36,7 +36,7 @@ fn planned(root: &Path, part: Part, direction: Direction) -> io::Result<FileChan
         Content::Json(members) => json_text::with(text, members),
         Content::Toml { tables, text: own } => toml_text::with(text, own, tables),
     };
-    // Of an empty object or table, Calve's part alone does not tell that it was there before.
+    // Removing Calve's part cannot tell an empty object or table of the user's from a missing one, but the commit can.
     let is_origin = |origin: &String| installed(Some(origin)).ok() == text.map(|text| Edit::Write(text.to_owned()));
     let outcome = match (direction, &part.content) {
         (Direction::Install, _) => installed(text),
@@ -50,7 +50,6 @@ fn planned(root: &Path, part: Part, direction: Direction) -> io::Result<FileChan
     Ok(FileChange { path: part.path, before, outcome })
 }
 
-/// Returns the text of the file in the commit that is checked out.
 fn committed(root: &Path, path: &Path) -> Option<String> {
     let mut name = OsString::from("HEAD:");
     name.push(path);

@@ -1,11 +1,11 @@
-//! Tables of a TOML text, added and taken away. Comments, the order and the form of everything else stay.
+//! Adds and removes tables of a TOML text. Everything else keeps its comments, order and format.
 
 use toml::Value;
 use toml_edit::{DocumentMut, Item, Table};
 
 use super::edit::{Edit, FileLeftReason};
 
-/// Adds what `names` are in `own` to a text. Each name has dots between the tables that lead to it.
+/// Adds the values of `names` in `own` to a text. A name is a dotted path of tables.
 pub(super) fn with(before: Option<&str>, own: &str, names: &[&str]) -> Result<Edit, FileLeftReason> {
     let Some(text) = before else { return Ok(Edit::Write(own.to_owned())) };
     let ((mut document, written), wanted) = (read(text)?, parsed(own)?);
@@ -23,12 +23,12 @@ pub(super) fn with(before: Option<&str>, own: &str, names: &[&str]) -> Result<Ed
     Edit::write(text, written(&document))
 }
 
-/// Takes them out, and tables that have nothing else in them.
+/// Removes `names`, and tables that become empty.
 pub(super) fn without(before: Option<&str>, own: &str, names: &[&str]) -> Result<Edit, FileLeftReason> {
     let Some(text) = before else { return Ok(Edit::Fine) };
     let ((mut document, written), wanted) = (read(text)?, parsed(own)?);
     let there = values(&document);
-    // Others' files may have a `version` too. The last name is one that only Calve's have.
+    // Other programs' files may have a `version` too. Only Calve's files have the last name.
     if names.last().is_none_or(|name| value(&there, name).is_none()) {
         return Ok(Edit::Fine);
     }
@@ -36,29 +36,29 @@ pub(super) fn without(before: Option<&str>, own: &str, names: &[&str]) -> Result
         return Err(FileLeftReason::Taken(name.to_owned()));
     }
     names.iter().for_each(|name| remove(&mut document, name));
-    // In an inline table, say.
+    // An inline table keeps it, for example.
     let after = values(&document);
     if let Some(name) = names.iter().find(|name| value(&after, name).is_some()) {
         return Err(FileLeftReason::Taken((*name).to_owned()));
     }
     let left = written(&document);
     match comments(&left) {
-        // Those inside of what goes, and right above it.
+        // Comments inside the removed tables, or right above them.
         count if count != comments(text) => Err(FileLeftReason::Comments),
         0 if document.is_empty() => Ok(Edit::Remove),
         _ => Edit::write(text, left),
     }
 }
 
-/// Counts what begins comments. Texts in quotes count too: all but Calve's own, which have none, stay.
+/// Counts comment markers. Counting those in strings is harmless, because only Calve's own text goes, and it has none.
 fn comments(text: &str) -> usize {
     text.matches('#').count()
 }
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// Parses a text. Returns also what writes it again with its byte order mark and line endings, which the syntax tree does not keep. Fails if
-/// an edit would change more than Calve's part.
+/// Parses a text. Also returns a function that restores its byte order mark and line endings, which the syntax tree
+/// does not keep. Fails if an edit would change more than Calve's part.
 fn read(text: &str) -> Result<(DocumentMut, impl Fn(&DocumentMut) -> String), FileLeftReason> {
     let has_crlf = has_crlf(text);
     let is_open = !text.is_empty() && !text.ends_with('\n');
@@ -82,7 +82,6 @@ fn read(text: &str) -> Result<(DocumentMut, impl Fn(&DocumentMut) -> String), Fi
     if written(&document) == text { Ok((document, written)) } else { Err(FileLeftReason::Form) }
 }
 
-/// Returns whether every line ends in CRLF.
 fn has_crlf(text: &str) -> bool {
     let line_ends = text.matches('\n').count();
     line_ends > 0 && text.matches("\r\n").count() == line_ends
@@ -92,7 +91,7 @@ fn parsed(text: &str) -> Result<DocumentMut, FileLeftReason> {
     text.parse().map_err(|error: toml_edit::TomlError| FileLeftReason::Mistake(error.message().to_owned()))
 }
 
-/// Returns what a document says, however it is written.
+/// Returns the values alone, without formatting.
 fn values(document: &DocumentMut) -> toml::Table {
     document.to_string().parse().expect("what was parsed once is parsed again")
 }
@@ -104,7 +103,6 @@ fn value<'t>(table: &'t toml::Table, name: &str) -> Option<&'t Value> {
     }
 }
 
-/// Returns the first of these names that has another value than is wanted, or none.
 fn differing<'n>(there: &toml::Table, wanted: &toml::Table, names: &[&'n str]) -> Option<&'n str> {
     names.iter().find(|name| value(there, name) != value(wanted, name)).copied()
 }
@@ -113,7 +111,7 @@ fn insert(to: &mut Table, from: &Table, name: &str) -> Result<(), FileLeftReason
     let Some((first, rest)) = name.split_once('.') else {
         let mut item = from[name].clone();
         if let Item::Table(table) = &mut item {
-            // At the end, below an empty line.
+            // Append it at the end, below an empty line.
             table.set_position(None);
             table.decor_mut().clear();
         }
@@ -136,7 +134,7 @@ fn remove(table: &mut Table, name: &str) {
     };
     let Some(inner) = table.get_mut(first).and_then(Item::as_table_mut) else { return };
     remove(inner, rest);
-    // One that has a line of its own is the user's.
+    // A table with its own header is the user's.
     if inner.is_empty() && inner.is_implicit() {
         table.remove(first);
     }

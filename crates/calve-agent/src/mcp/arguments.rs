@@ -1,4 +1,4 @@
-//! The arguments of a call, checked against the tool's schema: nothing is passed on that the tool does not name.
+//! Checks a call's arguments against the tool's schema, so that only known arguments are passed on.
 
 use rmcp::ErrorData;
 use rmcp::model::{CallToolRequestParams, JsonObject};
@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use super::tools;
 
-/// The longest text that an argument can be. Branches and paths are far shorter.
+/// Longest text argument. Branches and paths are far shorter.
 const TEXT_BYTES: usize = 4096;
 
 #[derive(Debug)]
 pub(super) struct Arguments(JsonObject);
 
-/// Refuses an unknown tool, and arguments that are unknown, missing, of another type, or no names of anything.
+/// Refuses an unknown tool, and arguments that are unknown, missing, of the wrong type, or cannot be names.
 pub(super) fn checked(request: &CallToolRequestParams) -> Result<Arguments, ErrorData> {
     let refuse = |what: String| Err(ErrorData::invalid_params(what, None));
     let Some(tool) = tools::all().into_iter().find(|tool| tool.name == request.name) else {
@@ -58,7 +58,7 @@ impl Arguments {
     }
 }
 
-/// Shortens a name that the client gave, so that the answer stays readable.
+/// Shortens a name from the client, to keep the answer readable.
 fn shortened(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(60).collect()
 }

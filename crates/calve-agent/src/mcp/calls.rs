@@ -16,12 +16,11 @@ pub(super) struct Server {
     pub(super) confirmations: Confirmations,
 }
 
-/// A call of a tool, whose name and arguments were checked.
+/// A tool call with checked arguments.
 pub(super) struct Call<'a> {
     pub(super) server: &'a Server,
     pub(super) arguments: &'a Arguments,
     pub(super) repository: &'a Path,
-    /// The name of the client.
     pub(super) maker: &'a str,
 }
 
@@ -90,7 +89,7 @@ impl Call<'_> {
     async fn remove(&self) -> Result<Value, Problem> {
         let path = self.named()?;
         let would_remove = self.listed(&path).await?;
-        // A commit that is made meanwhile makes it another worktree than the one that was announced.
+        // A commit since the announcement changes the plan, so it needs a new token.
         let head = would_remove["head"].as_str().unwrap_or_default();
         let plan = format!("remove {} at {head}", path.display());
         let line = |rest: &'static [&'static str]| {
@@ -117,7 +116,7 @@ impl Call<'_> {
         let is_wanted = |service: &Value| wanted.is_none_or(|wanted| service["name"] == wanted);
         let unknown =
             || Problem::new("the worktree has no such service", "[services.NAME] in .calve.toml names services");
-        // Before anything is cloned or started.
+        // Check before anything is cloned or started.
         if wanted.is_some() && !self.services(&path).await?.iter().any(is_wanted) {
             return Err(unknown());
         }
@@ -167,7 +166,7 @@ impl Call<'_> {
     }
 }
 
-/// Returns the agent's word for itself. A client's name has it at its beginning.
+/// Returns the agent's name: a known one if the client's name begins with it.
 fn maker_word(client: &str) -> String {
     let client = client.to_ascii_lowercase();
     let known = Agent::NAMES.iter().find(|known| client.starts_with(**known));

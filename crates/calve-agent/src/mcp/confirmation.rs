@@ -1,4 +1,4 @@
-//! Announced actions that may be confirmed: each by a token that is good once, for a while, and for exactly the action that was shown.
+//! Confirmation of announced actions: each token is valid once, for a limited time, for exactly the announced plan.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,17 +6,16 @@ use std::time::{Duration, Instant};
 
 use super::documents::Problem;
 
-/// How long a plan can be confirmed.
 const VALID: Duration = Duration::from_secs(600);
 
-/// More plans than anybody has in mind at a time.
+/// More plans than a user keeps in mind at once.
 const MOST: usize = 100;
 
 #[derive(Debug, Default)]
 pub(super) struct Confirmations(Mutex<HashMap<String, (Instant, String)>>);
 
 impl Confirmations {
-    /// Returns the token of a plan. `plan` has all that must be the same when it is confirmed.
+    /// Returns a token for `plan`, a text of everything that must be unchanged at confirmation.
     pub(super) fn announce(&self, plan: String) -> Result<String, Problem> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)
@@ -32,7 +31,7 @@ impl Confirmations {
         Ok(token)
     }
 
-    /// Fails unless the token was given for this plan. It is used up either way.
+    /// Fails unless the token belongs to this plan. Uses up the token either way.
     pub(super) fn confirm(&self, token: &str, plan: &str) -> Result<(), Problem> {
         let announced = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(token);
         let is_valid = |(since, announced): &(Instant, String)| since.elapsed() < VALID && announced == plan;

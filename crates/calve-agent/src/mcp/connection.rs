@@ -1,6 +1,5 @@
-//! The client's end: one message of JSON-RPC a line, each way.
-//!
-//! Every line except a notification is answered, even an invalid one: a client waits for its answer as long as it runs.
+//! The connection to the client: one JSON-RPC message per line, each way. Every line except a notification gets an
+//! answer, even an invalid one, because a client waits for it as long as it runs.
 
 use std::io;
 use std::sync::Arc;
@@ -13,24 +12,23 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _,
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
-/// Longest message. A longer line is discarded as it is read, so its `id` is unknown.
+/// A longer line is discarded while it is read, so its `id` is unknown.
 const MESSAGE_BYTES: usize = 4 << 20;
 
-/// Methods whose parameters this server reads.
 const METHODS: [&str; 4] = ["initialize", "ping", "tools/list", "tools/call"];
 
-/// Codes of JSON-RPC 2.0, section 5.1.
+/// JSON-RPC 2.0, section 5.1.
 const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
 const INVALID_PARAMS: i32 = -32602;
 
-/// The streams to and from a client. Dropping a `receive` future loses no part of a line.
+/// Dropping a `receive` future loses no part of a line.
 pub(super) struct Connection<R, W> {
     input: BufReader<R>,
     line: Vec<u8>,
     is_too_long: bool,
     output: Arc<Mutex<W>>,
-    /// Error answers that are written in the background.
+    /// Error answers being written in the background.
     refusals: JoinSet<io::Result<()>>,
 }
 
@@ -41,7 +39,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> Connection<R,
         Self { input, line: Vec::new(), is_too_long: false, output, refusals: JoinSet::new() }
     }
 
-    /// Reads up to the end of a line, or of the input. Returns whether there was one.
+    /// Reads to the end of a line or of the input. Returns false if nothing was left.
     async fn read_line(&mut self) -> io::Result<bool> {
         loop {
             let available = self.input.fill_buf().await?;
@@ -116,7 +114,7 @@ async fn write_line<W: AsyncWrite + Unpin>(output: &Mutex<W>, mut line: String) 
     output.flush().await
 }
 
-/// Parses a line. Returns `None` if it needs no answer, such as a notification unknown to the library.
+/// Parses a line. Returns `None` if it needs no answer, such as an unknown notification.
 fn message(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Value> {
     let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
     if line.trim_ascii().is_empty() {
@@ -142,7 +140,7 @@ fn message(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Value> {
     }
     match serde_json::from_slice(line) {
         Ok(RxJsonRpcMessage::<RoleServer>::Request(request)) => match &request.request {
-            // The library reports a known method with unreadable parameters as a custom request.
+            // rmcp reports a known method with unreadable parameters as a custom request.
             ClientRequest::CustomRequest(custom) if METHODS.contains(&custom.method.as_str()) => Err(unread),
             _ => Ok(Some(RxJsonRpcMessage::<RoleServer>::Request(request))),
         },
@@ -152,7 +150,7 @@ fn message(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Value> {
     }
 }
 
-/// Returns the error answer to an invalid line. An invalid id becomes null.
+/// Builds the error answer to an invalid line. An invalid id becomes null.
 fn refusal(id: &Value, code: i32, message: &str) -> Value {
     let id = if id.is_string() || id.is_number() { id } else { &Value::Null };
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})

@@ -1,9 +1,9 @@
-//! The tools' results, made of what an agent needs of the program's documents.
+//! Builds the tools' results from the parts of the program's documents that an agent needs.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// The most paths of one list in an answer.
+/// Most paths in one list of an answer.
 const FEW: usize = 20;
 
 fn members<'d>(document: &'d Value, names: &'d [&str]) -> impl Iterator<Item = (String, Value)> + 'd {
@@ -14,7 +14,7 @@ pub(super) fn list(document: &Value, name: &str) -> Vec<Value> {
     document[name].as_array().cloned().unwrap_or_default()
 }
 
-/// Returns a worktree of `calve worktree list` without members that have the usual value. Ports and services are objects by name.
+/// Converts a worktree of `calve worktree list`, omitting usual values. Ports and services become objects by name.
 pub(super) fn worktree(listed: &Value) -> Value {
     const ALWAYS: [&str; 2] = ["branch", "path"];
     const OTHERS: [&str; 10] =
@@ -37,7 +37,7 @@ pub(super) fn service(document: &Value) -> Value {
     members(document, &["name", "state", "variable", "url", "template"]).collect()
 }
 
-/// Returns what `calve worktree remove --dry-run` would move aside, with the first paths of each.
+/// Lists the files that `calve worktree remove --dry-run` would move aside, with the first paths of each kind.
 pub(super) fn moved_aside(planned: &Value) -> Vec<Value> {
     let few = |mut item: Value| {
         item["paths"] = list(&item, "paths").into_iter().take(FEW).collect();
@@ -56,7 +56,7 @@ pub(super) fn removed(done: &Value) -> Value {
     result
 }
 
-/// Returns the sum of `calve du`. Where the file system cannot tell what removing would free, there are only the least and the most.
+/// Converts the total of `calve du`. If the file system cannot tell the freed space, only its bounds are present.
 pub(super) fn disk_usage(path: Option<&str>, document: &Value) -> Value {
     let total = &document["total"];
     let sizes = members(total, &["apparent", "allocated", "exclusive", "frees", "frees_min", "frees_max"]);

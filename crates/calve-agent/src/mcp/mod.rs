@@ -1,7 +1,5 @@
-//! A server of the Model Context Protocol on standard input and output.
-//!
-//! It speaks for the `calve` program, which does the work in processes of its own: whatever a tool does, the program would do for the user
-//! on a command line, with the same refusals.
+//! A Model Context Protocol server on standard input and output. It runs the `calve` program in child processes, so a
+//! tool does and refuses the same as the command line.
 
 mod arguments;
 mod calls;
@@ -37,7 +35,7 @@ const INSTRUCTIONS: &str = "Git worktrees that are complete: with installed depe
     data. Create one for each task, work in its path, and remove it when its commits are pushed or merged. Removing a worktree and resetting \
     a database take two calls: the first says what would happen and gives a token, the second confirms it.";
 
-/// Serves one client on standard input and output, until it closes them. `repositories`: all that it may work on, each by a directory in it.
+/// Serves one client on standard input and output until it closes them, for these `repositories` only.
 pub fn serve(repositories: &[PathBuf], program: PathBuf) -> Result<(), ServeError> {
     let server = Server {
         repositories: Repositories::named(repositories)?,
@@ -50,14 +48,14 @@ pub fn serve(repositories: &[PathBuf], program: PathBuf) -> Result<(), ServeErro
         let (input, output) = stdio_pipes();
         let served = match Arc::new(server).serve(Connection::new(input, output)).await {
             Ok(session) => session.waiting().await.map(|_| ()).map_err(|error| ServeError::Session(error.to_string())),
-            // A client that came and went.
+            // The client connected and left.
             Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(error) => Err(ServeError::Session(error.to_string())),
         };
         Program::ended(turns).await;
         served
     });
-    // A thread may still be reading standard input.
+    // A thread may still be blocked reading standard input.
     runtime.shutdown_background();
     served
 }
@@ -89,7 +87,7 @@ impl ServerHandler for Server {
             let call = Call { server: self, arguments: &arguments, repository: &repository, maker: &maker };
             call.run(&request.name).await
         };
-        // A client that has given up waiting also wants no child left: dropping the call ends it.
+        // Dropping the call also ends its child, which a cancelling client expects.
         let outcome = tokio::select! {
             outcome = called => outcome,
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("cancelled", None)),

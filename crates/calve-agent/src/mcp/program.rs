@@ -13,16 +13,16 @@ use tokio::time::timeout;
 
 use super::documents::Problem;
 
-/// Set for each command, because its hints are for an agent, which cannot pass options.
+/// Set for each command, so that hints suit an agent, which cannot pass options.
 pub const HINTS_FOR_AGENT: &str = "CALVE_HINTS_FOR_AGENT";
 
-/// How many run at a time: agents call several tools at once.
+/// Most commands at a time; agents call several tools at once.
 const AT_A_TIME: u32 = 4;
 
-/// How long one that was told to end may take for it.
+/// Time for a child to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long the output of one that has ended is waited for.
+/// Time to wait for output after a child has ended.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 pub(super) struct Program {
@@ -40,18 +40,17 @@ impl Program {
         Self { path, turns: Arc::new(Semaphore::new(AT_A_TIME as usize)) }
     }
 
-    /// Waits a while for those that were told to end.
+    /// Waits, up to [`GRACE`], for terminated commands.
     pub(super) async fn ended(turns: Arc<Semaphore>) {
         let _ = timeout(GRACE, turns.acquire_many(AT_A_TIME)).await;
     }
 
-    /// Runs a command line in a directory, and returns the JSON document that it prints.
     pub(super) async fn json(&self, directory: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<Value, Problem> {
         let printed = self.run(directory, arguments, b"").await?;
         serde_json::from_slice(&printed.stdout).map_err(|_| unexpected())
     }
 
-    /// Runs a command line in a directory, and ends it when the call is dropped.
+    /// Runs a command, and ends it when the call is dropped.
     pub(super) async fn run<A: AsRef<OsStr>>(
         &self,
         directory: &Path,
@@ -80,7 +79,7 @@ impl Program {
     }
 }
 
-/// Waits for the end of a child. If the caller gives up, ends the child by a signal, so that it takes back what it has begun.
+/// Waits for a child. If the caller gives up, sends SIGTERM, so that the child undoes its unfinished work.
 async fn output(mut child: Child, input: &[u8], dropped: oneshot::Receiver<()>) -> std::io::Result<Output> {
     let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -89,12 +88,12 @@ async fn output(mut child: Child, input: &[u8], dropped: oneshot::Receiver<()>) 
     let ended = async move {
         let give = async {
             if let Some(mut stdin) = stdin {
-                // One that does not want it has ended, or will not read it.
+                // The child may have ended, or may ignore its input.
                 let _ = stdin.write_all(input).await;
             }
         };
         let (status, ()) = tokio::join!(child.wait(), give);
-        // What a hook has left in the background holds the pipes open for as long as it likes.
+        // A hook's background process may hold the pipes open forever.
         let _ = timeout(LAST_WORDS, async {
             for one in reading {
                 let _ = one.await;
@@ -107,7 +106,7 @@ async fn output(mut child: Child, input: &[u8], dropped: oneshot::Receiver<()>) 
     tokio::select! {
         output = &mut ended => output,
         _ = dropped => {
-            // It has not been waited for, so that the number is still its own.
+            // The child has not been reaped, so its pid has not been reused.
             if let Some(pid) = pid {
                 let _ = kill_process(pid, Signal::TERM);
             }
@@ -116,10 +115,10 @@ async fn output(mut child: Child, input: &[u8], dropped: oneshot::Receiver<()>) 
     }
 }
 
-/// The bytes of a stream, until they are taken.
+/// A stream's bytes until they are taken.
 type Kept = Arc<Mutex<Option<Vec<u8>>>>;
 
-/// Reads a stream to its end, also after its bytes were taken, so that the writer can go on.
+/// Reads a stream to its end, even after its bytes were taken, so that the writer never blocks.
 async fn keep(stream: Option<impl AsyncRead + Unpin>, kept: Kept) {
     let Some(mut stream) = stream else { return };
     let mut part = [0; 16 << 10];

@@ -1,4 +1,4 @@
-//! The repositories that were named when the server started, and the worktrees in them. A client reaches nothing else.
+//! The repositories named at the server's start, and their worktrees. A client reaches nothing else.
 
 use std::path::{Path, PathBuf};
 
@@ -15,9 +15,9 @@ pub(super) struct Repositories(Vec<ServedRepository>);
 
 #[derive(Debug)]
 struct ServedRepository {
-    /// The directory that was named, without links.
+    /// Canonical path of the named directory.
     path: PathBuf,
-    /// The repository's own directory, which is there when a worktree at `path` was removed.
+    /// The repository's own directory, in case a worktree at `path` is removed.
     own: Option<PathBuf>,
 }
 
@@ -61,7 +61,7 @@ impl Repositories {
     }
 }
 
-/// Returns the path of the worktree of that branch, path or name. None of another repository is found.
+/// Returns the path of the worktree with this branch, path or name, in this repository only.
 pub(super) fn worktree(repository: &Path, name: &str) -> Result<PathBuf, Problem> {
     let hint = "list_worktrees has the names of all";
     let problem = |error: calve_git::Error| Problem::new(error.to_string(), hint);

@@ -1,11 +1,9 @@
-//! The result of a call: JSON in few bytes.
-
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 
 use super::documents::Problem;
 
-/// The most bytes of a result by default: about a thousand of a model's tokens.
+/// Default limit of a result: about a thousand tokens of a model.
 pub(super) const RESULT_BYTES: usize = 4000;
 
 impl Problem {
@@ -13,14 +11,14 @@ impl Problem {
         Self { error: error.into(), hint: hint.into() }
     }
 
-    /// Takes it from the document that a command with `--json` prints when it fails.
+    /// Parses the error document that a failed command with `--json` prints.
     pub(super) fn documented(printed: &[u8]) -> Option<Self> {
         let failure: Value = serde_json::from_slice(printed).ok()?;
         let hint = failure["hint"].as_str().unwrap_or_default();
         (failure["schema"] == "calve.error/1").then(|| Some(Self::new(failure["message"].as_str()?, hint)))?
     }
 
-    /// Takes it from what the program says to people: a command line that it does not understand has no document.
+    /// Parses the text on stderr: an invalid command line prints no document.
     pub(super) fn told(prose: &str) -> Self {
         let after =
             |word: &str| prose.lines().rev().find_map(|line| line.strip_prefix(word)).unwrap_or_default().trim();
@@ -32,7 +30,6 @@ impl Problem {
     }
 }
 
-/// Makes a result that has at most so many bytes.
 pub(super) fn from_outcome(outcome: Result<Value, Problem>, most: usize) -> CallToolResult {
     match outcome {
         Ok(value) => match fitted(value, most) {
@@ -42,14 +39,14 @@ pub(super) fn from_outcome(outcome: Result<Value, Problem>, most: usize) -> Call
         Err(Problem { error, hint }) => {
             let quarter = most / 4;
             let shorter = Problem::new(shortened(&error, quarter), shortened(&hint, quarter));
-            // Two texts are always JSON.
+            // Two strings always serialize.
             let document = serde_json::to_string(&shorter).unwrap_or_default();
             CallToolResult::error(vec![ContentBlock::text(document)])
         }
     }
 }
 
-/// Shortens the longest list until the text fits, and says how much is missing: `"more": 12`. `None` if no list is left.
+/// Shortens the longest list until the text fits, and counts the missing items: `"more": 12`. `None` without a list.
 fn fitted(mut value: Value, most: usize) -> Option<String> {
     let mut text = value.to_string();
     while text.len() > most {
@@ -59,7 +56,7 @@ fn fitted(mut value: Value, most: usize) -> Option<String> {
             lists.max_by_key(|list| list.len()).filter(|list| !list.is_empty())
         });
         let list = longest?;
-        // A tenth at a time: lists of thousands are seldom, and one entry too few is better than slow.
+        // Drop a tenth at a time: long lists are rare, and losing an item too many is better than being slow.
         let dropped = list.len().div_ceil(10);
         list.truncate(list.len() - dropped);
         let more = value["more"].as_u64().unwrap_or(0) + dropped as u64;

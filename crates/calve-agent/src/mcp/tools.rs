@@ -1,5 +1,3 @@
-//! The seven tools, as clients see them.
-
 use std::sync::Arc;
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
@@ -7,7 +5,7 @@ use serde_json::{Value, json};
 
 const WORKTREE: &str = "Branch, absolute path, or directory name of a worktree of the repository";
 
-/// A tool's name, its description, its arguments besides `repository`, and the names of those that are required.
+/// Name, description, arguments besides `repository`, and the required arguments.
 type Description = (&'static str, &'static str, Value, &'static [&'static str]);
 
 pub(super) fn all() -> Vec<Tool> {

@@ -10,9 +10,9 @@ pub(super) type Result<T> = std::result::Result<T, Errno>;
 
 pub(super) struct Node {
     pub(super) attr: FileAttr,
-    /// The name it was last given; hard links make it one of several.
+    /// The latest name; hard links give a node several.
     pub(super) name: OsString,
-    /// Of files the contents, of symlinks the target.
+    /// A file's contents, or a symlink's target.
     pub(super) data: Vec<u8>,
     pub(super) entries: BTreeMap<OsString, Entry>,
 }
@@ -20,7 +20,7 @@ pub(super) struct Node {
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     number: u64,
-    /// The entries that were made before, also of other directories.
+    /// Counts the entries made earlier, in any directory.
     pub(super) place: u64,
 }
 
@@ -49,7 +49,7 @@ impl Memory {
         self.node(INodeNo(entry.number))
     }
 
-    /// Lists a directory from a place on, in the order in which its entries were made: those that are removed meanwhile hide no others.
+    /// Lists a directory from a place on, in order of creation, so that a removal meanwhile hides no other entry.
     pub(super) fn list(&self, ino: INodeNo, from: u64) -> Result<Vec<(&OsStr, Entry, &FileAttr)>> {
         let entries = self.node(ino)?.entries.iter().filter(|(_, entry)| entry.place >= from);
         let listed =
@@ -59,14 +59,12 @@ impl Memory {
         Ok(listed)
     }
 
-    /// Returns the bytes from a place in a file on, as many or to the end.
     pub(super) fn read(&self, ino: INodeNo, offset: u64, length: u64) -> Result<&[u8]> {
         let data = &self.node(ino)?.data;
         let from = data.len().min(offset as usize);
         Ok(&data[from..data.len().min(from + length as usize)])
     }
 
-    /// Writes to a place in a file, which grows if it is shorter.
     pub(super) fn write(&mut self, ino: INodeNo, offset: u64, bytes: &[u8]) -> Result<u32> {
         let node = self.node_mut(ino)?;
         let (start, end) = (offset as usize, offset as usize + bytes.len());
@@ -106,7 +104,7 @@ impl Memory {
     pub(super) fn unlink(&mut self, parent: INodeNo, name: &OsStr) -> Result<()> {
         let ino = self.remove(parent, name)?;
         let node = self.node_mut(ino)?;
-        // The node stays: it may be open, and a test's memory ends with the test.
+        // The node stays: it may be open, and its memory is freed when the test ends.
         node.attr.nlink -= 1;
         node.attr.ctime = SystemTime::now();
         Ok(())
@@ -171,7 +169,7 @@ pub(super) fn touch(node: &mut Node) {
     node.attr.ctime = now;
 }
 
-/// Holes take memory here, so a huge sparse file is refused.
+/// Refuses a huge sparse file, because holes take memory here.
 pub(super) fn resize(node: &mut Node, len: usize) -> Result<()> {
     const LARGEST_BYTES: usize = 256 << 20;
     if len > LARGEST_BYTES {
@@ -183,7 +181,6 @@ pub(super) fn resize(node: &mut Node, len: usize) -> Result<()> {
     Ok(())
 }
 
-/// Returns the attributes of a new entry, without its number.
 pub(super) fn attributes(kind: FileType, (uid, gid): (u32, u32), mode: u32, rdev: u32) -> FileAttr {
     let now = SystemTime::now();
     FileAttr {

@@ -1,4 +1,4 @@
-//! A file system that lacks what others have, to show how the engine takes it.
+//! A file system that lacks common features, to test how the engine copes.
 
 mod memory;
 mod serve;
@@ -16,8 +16,8 @@ use crate::volume::Scratch;
 
 /// A file system in memory behind FUSE; unmounted when dropped.
 ///
-/// Files, directories, symlinks, hard links, FIFOs, owners, modes and nanosecond times work. Extended attributes are not
-/// supported (EOPNOTSUPP), every rename flag is refused (EINVAL, as on NFS), and files have no holes.
+/// It supports files, directories, symlinks, hard links, FIFOs, owners, modes and nanosecond times. It refuses extended
+/// attributes (EOPNOTSUPP) and every rename flag (EINVAL, as on NFS); files have no holes.
 #[derive(Debug)]
 pub struct FuseVolume {
     session: Option<BackgroundSession>,
@@ -25,7 +25,7 @@ pub struct FuseVolume {
 }
 
 impl FuseVolume {
-    /// Mounts one, or `None` with the reason on stderr; see [`skip`](crate::skip()).
+    /// Mounts a volume, or returns `None` with the reason on stderr; see [`skip`](crate::skip()).
     #[track_caller]
     pub fn new() -> Option<Self> {
         Self::with_options(FuseOptions::default())
@@ -37,7 +37,6 @@ impl FuseVolume {
         Self::with_options(FuseOptions { unreadable_name: Some(name.into()), ..FuseOptions::default() })
     }
 
-    /// Mounts one, or `None` with the reason on stderr; see [`skip`](crate::skip()).
     #[track_caller]
     pub fn with_options(options: FuseOptions) -> Option<Self> {
         if !is_root() || !Path::new("/dev/fuse").exists() {
@@ -69,7 +68,7 @@ impl FuseVolume {
 
 impl Drop for FuseVolume {
     fn drop(&mut self) {
-        // The mount goes before the thread that serves it is waited for: that thread ends with the mount.
+        // Unmount before waiting for the serving thread, which ends only with the mount.
         for point in crate::mounts::mounted_below(self.path()) {
             crate::mounts::unmount(&point);
         }

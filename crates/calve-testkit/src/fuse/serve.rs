@@ -1,5 +1,3 @@
-//! The kernel's requests, answered from memory.
-
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -14,19 +12,19 @@ use fuser::{
 
 use super::memory::{Memory, Node, Result, attributes, resize, touch};
 
-/// Faults of a [`FuseVolume`](super::FuseVolume), besides having no reflinks, no xattrs, no ACLs and no `RENAME_NOREPLACE`.
+/// Faults of a [`FuseVolume`](super::FuseVolume), besides the lack of reflinks, xattrs, ACLs and `RENAME_NOREPLACE`.
 #[derive(Clone, Debug, Default)]
 pub struct FuseOptions {
-    /// Reading a file of this name fails with EIO; it can be written.
+    /// Reading a file of this name fails with EIO; writing works.
     pub unreadable_name: Option<OsString>,
-    /// copy_file_range(2) copies at most this many bytes from the start of a file, and then returns 0 before the file's end, as
-    /// NFS, CIFS and Ceph may. By default the file system has no such call.
+    /// copy_file_range(2) copies at most this many bytes from a file's start, then returns 0 before its end, as NFS,
+    /// CIFS and Ceph may. By default the call is not supported.
     pub copies_up_to_bytes: Option<u64>,
     /// flock(2) fails with EOPNOTSUPP.
     pub refuses_flock: bool,
 }
 
-/// Nothing is cached by the kernel: hard links and renames then need no care.
+/// Disables the kernel's cache, so that hard links and renames need no invalidation.
 const TTL: Duration = Duration::ZERO;
 
 pub(super) struct Server {
@@ -53,7 +51,6 @@ impl Server {
     }
 }
 
-/// Converts the file type bits of st_mode, from inode(7).
 fn kind(mode: u32) -> Result<FileType> {
     match mode & 0o170_000 {
         0o100_000 | 0 => Ok(FileType::RegularFile),
@@ -74,7 +71,7 @@ fn moment(time: TimeOrNow) -> SystemTime {
     }
 }
 
-/// Repairs a time before 1970, -s seconds plus n nanoseconds, which fuser 0.18 reads as -s seconds minus n nanoseconds.
+/// Repairs a time before 1970: fuser 0.18 reads -s seconds plus n nanoseconds as -s seconds minus n nanoseconds.
 fn repaired(time: SystemTime) -> SystemTime {
     match time.duration_since(UNIX_EPOCH) {
         Ok(_) => time,
@@ -103,12 +100,12 @@ fn reply_written(reply: ReplyWrite, written: Result<u32>) {
     }
 }
 
-/// Answers what the tests need. The kernel takes the lack of other calls for extended attributes as EOPNOTSUPP, and without `create` makes
-/// a file by `mknod` and opens it.
+/// Implements only the calls that tests need. For a missing xattr call the kernel reports EOPNOTSUPP, and without
+/// `create` it makes a file with `mknod` and opens it.
 impl Filesystem for Server {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
         if self.options.refuses_flock {
-            // Otherwise the kernel locks by itself.
+            // Without this capability the kernel handles locks itself.
             let added = config.add_capabilities(InitFlags::FUSE_FLOCK_LOCKS);
             return added.map_err(|_| std::io::ErrorKind::Unsupported.into());
         }
@@ -202,7 +199,7 @@ impl Filesystem for Server {
     }
 
     fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
-        // The kernel leaves the type bits out here.
+        // The kernel omits the type bits here.
         reply_entry(reply, self.make(request, (parent, name), mode | 0o040_000, umask, 0));
     }
 
@@ -247,7 +244,7 @@ impl Filesystem for Server {
 
     fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         match self.memory().node(ino) {
-            // Not through the page cache, which would answer reads with data written a moment ago.
+            // Bypass the page cache, which would answer reads with data written a moment ago.
             Ok(node) if self.is_unreadable(node) => reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO),
             Ok(_) => reply.opened(FileHandle(0), FopenFlags::empty()),
             Err(error) => reply.error(error),
@@ -323,11 +320,11 @@ impl Filesystem for Server {
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        // A gibibyte of blocks and a million inodes, always free.
+        // 1 GiB of blocks and a million inodes, always free.
         reply.statfs(1 << 18, 1 << 18, 1 << 18, 1 << 20, 1 << 20, 4096, 255, 4096);
     }
 
-    /// For an access control list, the lack of this call would mean that there is none, not that there cannot be one.
+    /// Without this call the kernel would report that a file has no ACL, instead of no support for ACLs.
     fn getxattr(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, reply: ReplyXattr) {
         reply.error(Errno::EOPNOTSUPP);
     }

@@ -1,5 +1,3 @@
-//! Two records, entry by entry.
-
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,33 +11,30 @@ use rustix::io::Result;
 use super::record::{Record, Xattrs};
 use crate::cursor::{Cursor, open_unnoticed};
 
-/// Parts that a comparison can leave out. Names, kinds and targets of symlinks are always compared.
+/// Aspects that a comparison can leave out. Names, kinds and symlink targets are always compared.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Aspect {
-    /// Bytes and sizes of files.
     Contents,
-    /// Permission bits with set-user-ID, set-group-ID and sticky.
     Modes,
     Owners,
-    /// Modification times in nanoseconds, of everything, directories and symlinks too.
+    /// Modification times in nanoseconds, also of directories and symlinks.
     Times,
-    /// Extended attributes with ACLs and capabilities.
+    /// Extended attributes, including ACLs and capabilities.
     Xattrs,
-    /// That a sparse file is about as sparse in the second tree.
+    /// Sparse files stay about as sparse in the second tree.
     Holes,
     HardLinks,
     Devices,
-    /// That sockets are there; without it they may be missing from either tree.
+    /// Presence of sockets; when left out, either tree may lack them.
     Sockets,
 }
 
-/// Fails with up to twenty differences if the tree `b` is not the same as `a` in every aspect.
+/// Panics with up to twenty differences unless the trees are equal in every aspect.
 #[track_caller]
 pub fn assert_same(a: impl AsRef<Path>, b: impl AsRef<Path>) {
     assert_same_except(a, b, &[]);
 }
 
-/// Compares as [`assert_same`] in all but the given aspects.
 #[track_caller]
 pub fn assert_same_except(a: impl AsRef<Path>, b: impl AsRef<Path>, left_out: &[Aspect]) {
     let (a, b) = (a.as_ref(), b.as_ref());
@@ -49,10 +44,10 @@ pub fn assert_same_except(a: impl AsRef<Path>, b: impl AsRef<Path>, left_out: &[
     assert!(found.is_empty(), "`{}` and `{}` differ:{shown}{more}", a.display(), b.display());
 }
 
-/// Returns how the tree `b` differs from `a` in all but the given aspects, one line for each difference; empty if they are the same.
+/// Returns the differences of tree `b` from `a`, one per line, in all but the given aspects; empty if there are none.
 ///
 /// # Panics
-/// If one of them is not a directory, or changes while it is read.
+/// If either is not a directory, or changes during the walk.
 pub fn differences(a: &Path, b: &Path, left_out: &[Aspect]) -> Vec<String> {
     let (a, b) = (Record::read(a), Record::read(b));
     let ignored = left_out.contains(&Aspect::Sockets).then_some(FileType::Socket);
@@ -89,7 +84,7 @@ impl Comparison<'_> {
         if self.wants(Aspect::Contents) {
             self.contents(of_a, of_b);
         }
-        // The mode of a symlink is the same for all on Linux.
+        // Linux gives all symlinks the same mode.
         if self.wants(Aspect::Modes) && a.mode != b.mode && a.kind != FileType::Symlink {
             self.report(of_a, format!("mode {:04o} became {:04o}", a.mode, b.mode));
         }
@@ -129,7 +124,7 @@ impl Comparison<'_> {
         self.report(of_a, what);
     }
 
-    /// Compares the space taken. The maps of holes cannot be the same on two file systems, but the space taken has to be about the same.
+    /// Compares the space taken, because maps of holes differ between file systems.
     fn holes(&mut self, of_a: usize, of_b: usize) {
         const SLACK: u64 = 64 * 1024;
         let (a, b) = (&self.a.entries[of_a], &self.b.entries[of_b]);
@@ -138,7 +133,7 @@ impl Comparison<'_> {
         if !is_sparse || b.allocated_bytes <= most {
             return;
         }
-        // A file system may reserve more than it needs until the data is on the disk.
+        // A file system may reserve more than it needs until the data is on disk.
         let settled = settled_bytes(self.b, of_b).unwrap_or(b.allocated_bytes);
         if settled > most {
             self.report(of_a, format!("{} bytes allocated became {settled}", a.allocated_bytes));
@@ -161,7 +156,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Compares hard links. Each name is called after the first name of its file; these have to be the same names in both trees.
+    /// Compares hard links: the first name of each file must be the same in both trees.
     fn hard_links(&mut self, pairs: &[(usize, usize)]) {
         let (mut first_in_a, mut first_in_b) = (HashMap::new(), HashMap::new());
         for (of_a, of_b) in pairs {

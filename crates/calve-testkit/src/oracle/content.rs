@@ -1,4 +1,4 @@
-//! What a file holds, in 64 bits: equal for equal bytes, whether zeros are stored or holes.
+//! A 64-bit digest of a file's contents, equal for equal bytes, with zeros stored or as holes.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,7 +11,7 @@ use rustix::io::{Errno, Result};
 
 use crate::cursor::open_unnoticed;
 
-/// Holes begin and end on multiples of this, or of something larger, everywhere.
+/// On every file system, holes begin and end on multiples of this or of a larger size.
 const BLOCK: usize = 4096;
 const BUFFER: usize = 64 * BLOCK;
 
@@ -22,11 +22,10 @@ fn hash(key: u64, block: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Returns the sum over all blocks that are not zero of a hash of the block and its place. Blocks of zeros add nothing, so a hole
-/// needs not be read.
+/// Sums a hash of the block and its place over all nonzero blocks. Zero blocks add nothing, so holes need not be read.
 pub(crate) fn digest(dir: BorrowedFd<'_>, name: &OsStr) -> Result<u64> {
     const ZEROS: [u8; BLOCK] = [0; BLOCK];
-    // Without NONBLOCK a FIFO that took the file's place since it was looked at would hang the test.
+    // Without NONBLOCK, a FIFO that has replaced the file since its stat would hang the test.
     let file = File::from(open_unnoticed(dir, name, OFlags::RDONLY | OFlags::NONBLOCK)?);
     let mut digest = 0u64;
     let mut buffer = Vec::with_capacity(BUFFER);
@@ -35,7 +34,7 @@ pub(crate) fn digest(dir: BorrowedFd<'_>, name: &OsStr) -> Result<u64> {
         at = match rustix::fs::seek(&file, SeekFrom::Data(at)) {
             Ok(data) => data - data % BLOCK as u64,
             Err(Errno::NXIO) => return Ok(digest),
-            // Not every file system knows its holes.
+            // Not every file system reports holes.
             Err(Errno::INVAL | Errno::OPNOTSUPP) => at,
             Err(error) => return Err(error),
         };

@@ -1,14 +1,12 @@
-//! A tree at one moment, to show later that it was not touched.
-
 use std::fmt;
 use std::path::Path;
 
 use super::record::{Record, RecordedEntry};
 
-/// Everything that can be seen of a tree, with change times and inode numbers, but not access times.
+/// Everything visible of a tree, with change times and inode numbers, to show later that it was not touched.
 ///
-/// How much space files take is left out: the kernel moves data to the disk, and blocks with it, without anybody's
-/// doing. A change of contents that restores the mtime still shows in the change time, which no program can set.
+/// Access times are left out, and space taken, because the kernel moves data to the disk, and blocks with it, on its
+/// own. A change of contents that restores the mtime still shows in the change time, which no program can set.
 #[derive(Clone, Debug)]
 pub struct Fingerprint {
     record: Record,
@@ -19,7 +17,6 @@ pub fn fingerprint(dir: impl AsRef<Path>) -> Fingerprint {
 }
 
 impl Fingerprint {
-    /// Fails with the changes if the tree `dir` was changed.
     #[track_caller]
     pub fn assert_unchanged(&self, dir: impl AsRef<Path>) {
         let dir = dir.as_ref();

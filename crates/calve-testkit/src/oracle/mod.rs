@@ -1,4 +1,4 @@
-//! Whether two trees are the same, decided without any of the engine's code.
+//! Compares trees without any of the engine's code.
 
 mod compare;
 mod content;

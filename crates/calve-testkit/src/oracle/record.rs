@@ -1,5 +1,3 @@
-//! Everything that can be seen of a tree, read once, in a fixed order.
-
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
@@ -21,7 +19,7 @@ const XATTR_MAX: usize = 64 * 1024;
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct RecordedEntry {
-    /// The index of the directory it is in; the root is its own.
+    /// Index of the containing directory; the root's is its own.
     pub(crate) parent: usize,
     pub(crate) name: OsString,
     pub(crate) kind: FileType,
@@ -36,11 +34,11 @@ pub(crate) struct RecordedEntry {
     pub(crate) allocated_bytes: u64,
     pub(crate) target: OsString,
     pub(crate) xattrs: std::result::Result<Xattrs, Errno>,
-    /// The contents of a file; for a directory, whether it could be listed.
+    /// The digest of a file's contents; for a directory, the error if it cannot be listed.
     pub(crate) content: std::result::Result<u64, Errno>,
 }
 
-/// The entries of a tree, each directory before its entries, names in byte order. The root comes first.
+/// The entries of a tree: the root first, each directory before its entries, names in byte order.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) root: PathBuf,
@@ -48,7 +46,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Reads the tree `root`, and records what cannot be read below it as such.
+    /// Reads the tree `root`, recording unreadable entries as such.
     ///
     /// # Panics
     /// If `root` is not a directory.
@@ -78,7 +76,6 @@ impl Record {
         Self { root: root.to_path_buf(), entries }
     }
 
-    /// Returns the names that lead from the root to an entry.
     pub(crate) fn names_to(&self, mut index: usize) -> Vec<&OsStr> {
         let mut names = Vec::new();
         while index != 0 {
@@ -89,7 +86,7 @@ impl Record {
         names
     }
 
-    /// Returns the path of an entry for messages: very long paths lose their middle.
+    /// Formats an entry's path for messages, eliding the middle of a very long one.
     pub(crate) fn shown(&self, index: usize) -> String {
         let path: PathBuf =
             std::iter::once(OsStr::new(".")).chain(self.names_to(index)).skip(usize::from(index != 0)).collect();
@@ -97,8 +94,7 @@ impl Record {
         if text.len() <= 200 { text } else { format!("{} … {}", &text[..100], &text[text.len() - 90..]) }
     }
 
-    /// Pairs the entries of the same path here and in `other`, without those of the kind `ignored`. Of a directory that is in one only, the
-    /// entries below it are not listed.
+    /// Pairs the entries of equal paths, without those of kind `ignored` and those below an unpaired directory.
     pub(crate) fn pair_with(&self, other: &Self, ignored: Option<FileType>) -> Pairs {
         let counts = |entry: &RecordedEntry| Some(entry.kind) != ignored;
         let below_root = other.entries.iter().enumerate().skip(1);
@@ -130,7 +126,6 @@ impl Record {
     }
 }
 
-/// Indices of the entries of two records.
 pub(crate) struct Pairs {
     pub(crate) both: Vec<(usize, usize)>,
     pub(crate) first_only: Vec<usize>,
@@ -157,7 +152,7 @@ fn describe(dir: BorrowedFd<'_>, name: &OsStr, parent: usize) -> Result<Recorded
         }
         _ => (0, 0),
     };
-    // Directories count their own entries in sizes and blocks, each file system in its way.
+    // Sizes and blocks of directories differ between file systems.
     let is_file = kind == FileType::RegularFile;
     Ok(RecordedEntry {
         parent,
@@ -206,8 +201,7 @@ fn xattrs(handle: &Handle<'_>) -> std::result::Result<Xattrs, Errno> {
     Ok(found)
 }
 
-/// Returns whether an attribute follows from others or from the place. XFS shows root each ACL a second time, in a format of its own;
-/// SELinux labels follow a policy about places.
+/// XFS shows root each ACL a second time, in its own format. SELinux labels follow a policy based on paths.
 fn is_derived(name: &[u8]) -> bool {
     name.starts_with(b"trusted.SGI_ACL_") || name == b"security.selinux"
 }

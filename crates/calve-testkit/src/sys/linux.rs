@@ -1,5 +1,3 @@
-//! Linux.
-
 use std::ffi::{OsStr, OsString};
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -23,28 +21,27 @@ pub(crate) fn unshare_mounts() -> Result<()> {
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
 }
 
-/// Shows `what` at `at`.
 pub(crate) fn bind(what: &Path, at: &Path) -> Result<()> {
     rustix::mount::mount_bind(what, at)
 }
 
-/// Unmounts `point`. Fails with EBUSY while something of it is open.
+/// Fails with EBUSY while a file below `point` is open.
 pub(crate) fn unmount(point: &Path) -> Result<()> {
     rustix::mount::unmount(point, UnmountFlags::NOFOLLOW)
 }
 
-/// Takes `point` out of the tree at once; the file system goes when its last user does.
+/// Hides `point` at once; the file system is unmounted when its last user is gone.
 pub(crate) fn detach(point: &Path) {
     let _ = rustix::mount::unmount(point, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH);
 }
 
-/// Unmounts what a dead process served or mounted. FORCE makes FUSE answer those who still wait for the dead server.
+/// Unmounts a dead process's file system. FORCE makes FUSE answer requests that still wait for it.
 pub(crate) fn abandon(point: &Path) {
     let _ = rustix::mount::unmount(point, UnmountFlags::NOFOLLOW | UnmountFlags::FORCE);
     detach(point);
 }
 
-/// Returns every mount point of this mount namespace, in the order of mounting.
+/// Returns every mount point of this thread's mount namespace, in mount order.
 pub(crate) fn mount_points() -> Vec<PathBuf> {
     let table = must(fs::read("/proc/thread-self/mountinfo"), "read", Path::new("/proc/thread-self/mountinfo"));
     table
@@ -54,7 +51,7 @@ pub(crate) fn mount_points() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Decodes a field of mountinfo, where space, tab, newline and backslash are three octal digits after a backslash.
+/// Decodes a field of mountinfo: a backslash and three octal digits stand for space, tab, newline and backslash.
 fn unescape(field: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -70,8 +67,8 @@ fn unescape(field: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Reads field 22 of `/proc/<pid>/stat` (proc(5)), counted from behind the program's name, which may contain anything. Returns `None` if the
-/// process is gone, or is a zombie: a killed process that served FUSE to itself can stay one until its mount goes.
+/// Reads field 22 of `/proc/<pid>/stat` (proc(5)), counted from behind the name, which may contain anything. Returns
+/// `None` for a missing process or a zombie: a killed one that served FUSE to itself can stay one until its mount goes.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, after_name) = stat.rsplit_once(')')?;
@@ -83,7 +80,7 @@ pub(crate) fn start_time(pid: u32) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
-/// An entry, whatever it is: opened for its name only, so that all answers are about one.
+/// An entry of any kind, held by an O_PATH descriptor, so that all answers describe one entry.
 pub(crate) struct Handle<'a> {
     file: OwnedFd,
     directory: PhantomData<BorrowedFd<'a>>,
@@ -112,8 +109,8 @@ impl<'a> Handle<'a> {
         rustix::fs::getxattr(self.path(), name, value)
     }
 
-    /// Returns a path to an entry that cannot be opened (a link, FIFO, device) through its O_PATH descriptor, for its xattrs. This needs
-    /// /proc, and does not follow a link, which is what the descriptor refers to already.
+    /// Returns a path through the O_PATH descriptor, for the xattrs of an entry that cannot be opened (link, FIFO,
+    /// device). Needs /proc. Does not follow a link, because the descriptor already refers to it.
     fn path(&self) -> String {
         format!("/proc/self/fd/{}", self.file.as_raw_fd())
     }
@@ -123,7 +120,7 @@ pub(crate) fn make_node(at: &Path, kind: FileType, (major, minor): (u32, u32)) -
     rustix::fs::mknodat(CWD, at, kind, Mode::from_raw_mode(0o644), rustix::fs::makedev(major, minor))
 }
 
-/// Returns a command that runs `program` as another user, without a capability.
+/// Returns a command that runs `program` as another user, without capabilities.
 pub(crate) fn command_as(program: &OsStr, uid: u32, gid: u32) -> Command {
     let mut command = Command::new("setpriv");
     command

@@ -1,4 +1,4 @@
-//! macOS, by its own programs where no safe call exists.
+//! macOS, using its own programs where no safe call exists.
 
 use std::ffi::{OsStr, OsString};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use crate::must::must;
 
-/// No open(2) of macOS spares the access time.
+/// macOS has no flag of open(2) that preserves the access time.
 pub(crate) const NOATIME: OFlags = OFlags::empty();
 
 pub(crate) fn unshare_mounts() -> rustix::io::Result<()> {
@@ -37,7 +37,7 @@ pub(crate) fn abandon(point: &Path) {
     detach(point);
 }
 
-/// mount(8) writes `DEVICE on POINT (TYPE, ...)`.
+/// mount(8) prints `DEVICE on POINT (TYPE, ...)`.
 pub(crate) fn mount_points() -> Vec<PathBuf> {
     let table = must(Command::new("mount").output(), "run", Path::new("mount")).stdout;
     let table = String::from_utf8_lossy(&table);
@@ -45,7 +45,7 @@ pub(crate) fn mount_points() -> Vec<PathBuf> {
     table.lines().filter_map(point).collect()
 }
 
-/// Returns when a process began. `None` if it is gone.
+/// Returns a hash of the process's start time, or `None` if it is gone.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
     let output = Command::new("ps").args(["-o", "lstart=", "-p", &pid.to_string()]).output().ok()?;
     let began = output.stdout.trim_ascii();
@@ -54,7 +54,6 @@ pub(crate) fn start_time(pid: u32) -> Option<u64> {
     (!began.is_empty()).then(|| hasher.finish())
 }
 
-/// An entry, whatever it is, by its name in an open directory.
 pub(crate) struct Handle<'a> {
     directory: BorrowedFd<'a>,
     name: &'a OsStr,
@@ -74,7 +73,7 @@ impl<'a> Handle<'a> {
         target.map(|target| OsString::from_vec(target.into_bytes()))
     }
 
-    /// Lists the names of xattrs. Returns none for a path that is too long: macOS has no such call relative to a directory.
+    /// Lists no xattrs for a path that is too long: macOS has no such call relative to a directory.
     pub(crate) fn list_xattrs(&self, names: &mut [u8]) -> rustix::io::Result<usize> {
         match self.path().and_then(|path| rustix::fs::llistxattr(path, names)) {
             Err(Errno::NAMETOOLONG) => Ok(0),

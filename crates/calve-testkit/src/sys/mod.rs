@@ -1,4 +1,4 @@
-//! System calls that differ between systems: one file for each system, with equal signatures.
+//! System calls that differ between systems: one file per system, with equal signatures.
 
 #[cfg(target_os = "linux")]
 mod linux;

@@ -1,5 +1,3 @@
-//! One tree with every kind of thing that a clone has to keep.
-
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -13,16 +11,16 @@ use crate::must::must;
 use crate::skip::{find_program, is_root};
 
 const MIB: u64 = 1 << 20;
-/// APFS and HFS+ refuse names that are not UTF-8, and macOS such names of xattrs.
+/// APFS and HFS+ refuse file names, and macOS refuses xattr names, that are not UTF-8.
 const HAS_ANY_NAMES: bool = cfg!(not(target_os = "macos"));
 
-/// Builds a tree at `dir` with every kind of thing that has to be kept: names that are not UTF-8, empty files and
+/// Builds a tree at `dir` with everything that a clone must preserve: names that are not UTF-8, empty files and
 /// directories, modes up to set-user-ID, read-only directories, holes at the start, in the middle and at the end, hard
-/// links across directories, symlinks of all sorts, a FIFO, nanosecond times, xattrs, ACLs, and for root owners,
-/// devices, capabilities and `trusted.` attributes. Sockets are not among them.
+/// links across directories, symlinks of all sorts, a FIFO, nanosecond times, xattrs and ACLs, and for root also
+/// owners, devices, capabilities and `trusted.` attributes. It has no sockets.
 ///
-/// Returns one line for each kind of thing that it left out because of the place or the user, with the reason. None for root on ext4, XFS,
-/// btrfs and tmpfs, and on macOS's.
+/// Returns one line for each feature that the file system or the user rules out, with the reason; empty for root on
+/// ext4, XFS, btrfs and tmpfs, and on the file systems of macOS.
 pub fn everything(dir: impl AsRef<Path>) -> Vec<String> {
     let mut left_out = Vec::new();
     let mut tree = links(sparse_files(names(Tree::new(dir.as_ref()))));
@@ -129,7 +127,7 @@ fn xattrs(mut tree: Tree) -> Tree {
         tree = tree.xattr("xattrs/binary and empty", OsStr::from_bytes(b"user.caf\xe9"), b"1");
     }
     for index in 0..100 {
-        // Short, because ext4 keeps all of a file's in one block of 4 KiB.
+        // Short values, because ext4 keeps all xattrs of a file in one block of 4 KiB.
         tree = tree.xattr("xattrs/a hundred", format!("user.n{index:02}"), format!("value {index:02}"));
     }
     if is_root() {
@@ -151,7 +149,7 @@ fn acls(tree: Tree) -> Tree {
     tree.file("acls/file", b"1")
         .mode("acls/file", 0o640)
         .acl("acls/file", "u:12345:rwx,g:23456:r--")
-        // Made before the default: a clone that makes it afterwards inherits what it must not have.
+        // Older than the default ACL: a clone that makes it later inherits an ACL that it must not have.
         .file("acls/inheriting/older than the default", b"2")
         .mode("acls/inheriting/older than the default", 0o600)
         .dir("acls/inheriting/older directory")
@@ -203,7 +201,7 @@ fn times(tree: Tree) -> Tree {
         .mtime("", 1_000_000_005, 6)
 }
 
-/// Returns the error of a call about a new file in `dir`.
+/// Makes a call on a new file in `dir`, and returns the error.
 fn refused(dir: &Path, call: impl Fn(&Path) -> Result<()>) -> Option<Errno> {
     let path = dir.join("probe for xattrs");
     must(fs::write(&path, b""), "write", &path);
@@ -216,7 +214,7 @@ fn refused_acl(dir: &Path) -> Option<String> {
     if find_program("setfacl").is_none() {
         return Some("the program `setfacl` is not installed".to_owned());
     }
-    // Reading tells as much as setting does, and needs no valid value.
+    // Reading proves support as well as setting does, and needs no valid value.
     let read = |path: &Path| rustix::fs::getxattr(path, "system.posix_acl_access", &mut [0; 256][..]).map(drop);
     refused(dir, read).filter(|error| *error != Errno::NODATA).map(|error| error.to_string())
 }

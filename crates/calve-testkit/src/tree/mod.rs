@@ -1,5 +1,3 @@
-//! Trees to clone: a builder whose use reads as a story, and ready-made ones.
-
 mod everything;
 mod random;
 mod shapes;
@@ -21,8 +19,8 @@ pub use self::shapes::{Shape, deep, node_modules_like, remove_deep, wide};
 use crate::must::{must, run};
 use crate::sys;
 
-/// Builds a tree step by step. Each step is done at once, and makes the directories above its path; so times and
-/// restrictive modes of directories come last, because creating an entry in a directory changes its mtime.
+/// Builds a tree step by step. Each step runs at once and creates missing parent directories. Set times and restrictive
+/// modes of directories last, because a new entry changes its directory's mtime.
 ///
 /// ```no_run
 /// # let dir = std::path::Path::new("/tmp/x");
@@ -48,7 +46,7 @@ impl Tree {
         &self.root
     }
 
-    /// Writes a file with these bytes; replaces the contents of one that is there.
+    /// Writes a file, replacing existing contents.
     pub fn file(self, path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Self {
         self.step(path, "write", |at| fs::write(at, bytes))
     }
@@ -63,16 +61,16 @@ impl Tree {
 
     pub fn hard_link(self, path: impl AsRef<Path>, existing: impl AsRef<Path>) -> Self {
         let existing = self.root.join(existing);
-        // Not `std::fs::hard_link`: whether it follows a symlink depends on the platform.
+        // Not `std::fs::hard_link`, which follows symlinks on some platforms.
         self.step(path, "link", |at| rustix::fs::linkat(CWD, existing, CWD, at, AtFlags::empty()))
     }
 
-    /// Makes a named pipe. Opening it to read without O_NONBLOCK hangs.
+    /// Makes a named pipe. Opening it for reading without O_NONBLOCK hangs.
     pub fn fifo(self, path: impl AsRef<Path>) -> Self {
         self.device(path, FileType::Fifo, 0, 0)
     }
 
-    /// Makes a device node: needs root.
+    /// Makes a device node. Needs root.
     pub fn device(self, path: impl AsRef<Path>, kind: FileType, major: u32, minor: u32) -> Self {
         self.step(path, "make the node", |at| sys::make_node(at, kind, (major, minor)))
     }
@@ -82,7 +80,7 @@ impl Tree {
         self.step(path, "bind a socket to", |at| UnixListener::bind(at))
     }
 
-    /// Makes a file of `size_bytes` that is a hole but for the given pieces of data.
+    /// Makes a file of `size_bytes`: a hole except for the given pieces of data.
     pub fn sparse(self, path: impl AsRef<Path>, size_bytes: u64, data: &[(u64, &[u8])]) -> Self {
         self.step(path, "write", |at| {
             let file = fs::File::create(at)?;
@@ -95,13 +93,13 @@ impl Tree {
         self.step(path, "chmod", |at| fs::set_permissions(at, std::fs::Permissions::from_mode(mode)))
     }
 
-    /// Sets user and group, of a symlink itself: needs root. Takes the set-user-ID bit away, so modes come after owners.
+    /// Sets user and group, also of a symlink itself. Needs root. Clears the set-user-ID bit: set modes after owners.
     pub fn owner(self, path: impl AsRef<Path>, uid: u32, gid: u32) -> Self {
         let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
         self.step(path, "chown", |at| rustix::fs::chownat(CWD, at, uid, gid, AtFlags::SYMLINK_NOFOLLOW))
     }
 
-    /// Sets the modification time, of a symlink itself.
+    /// Sets the modification time, also of a symlink itself.
     pub fn mtime(self, path: impl AsRef<Path>, seconds: i64, nanoseconds: u32) -> Self {
         let times = Timestamps {
             last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
@@ -111,28 +109,27 @@ impl Tree {
         self.step(path, "set the times of", set)
     }
 
-    /// Sets an extended attribute, of a symlink itself.
+    /// Sets an extended attribute, also of a symlink itself.
     pub fn xattr(self, path: impl AsRef<Path>, name: impl AsRef<OsStr>, value: impl AsRef<[u8]>) -> Self {
         let set = |at: &Path| rustix::fs::lsetxattr(at, name.as_ref(), value.as_ref(), XattrFlags::empty());
         self.step(path, "set an xattr of", set)
     }
 
-    /// Adds ACL entries as `setfacl -m` reads them: `"u:12345:rwx"`, `"d:g::r-x"` for a directory's default.
+    /// Adds ACL entries in `setfacl -m` syntax: `"u:12345:rwx"`, `"d:g::r-x"` for a directory's default.
     pub fn acl(self, path: impl AsRef<Path>, entries: &str) -> Self {
         run(Command::new("setfacl").args(["-m", entries, "--"]).arg(self.root.join(path)));
         self
     }
 
-    /// Sets a file capability, effective and permitted: needs root. Gone after the next change of owner.
+    /// Sets a file capability, effective and permitted. Needs root. A later change of owner clears it.
     pub fn capability(self, path: impl AsRef<Path>, capability: Capability) -> Self {
-        // struct vfs_cap_data of linux/capability.h, VFS_CAP_REVISION_2 with the effective flag: permitted and
+        // struct vfs_cap_data of linux/capability.h: VFS_CAP_REVISION_2 with the effective flag, then permitted and
         // inheritable bits, low halves first.
         let words = [0x0200_0001_u32, 1 << capability as u32, 0, 0, 0];
         let value: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         self.xattr(path, "security.capability", value)
     }
 
-    /// Does a step at `path`, with the directories above it made.
     fn step<T, E: Display>(
         self,
         path: impl AsRef<Path>,
@@ -148,12 +145,12 @@ impl Tree {
     }
 }
 
-/// Capabilities for [`Tree::capability`], by their numbers in linux/capability.h.
+/// Capabilities for [`Tree::capability`], with their numbers from linux/capability.h.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub enum Capability {
-    /// To send raw packets.
+    /// Send raw packets.
     NetRaw = 13,
-    /// To bind to ports below 1024.
+    /// Bind to ports below 1024.
     NetBindService = 10,
 }

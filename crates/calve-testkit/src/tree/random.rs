@@ -1,5 +1,3 @@
-//! Trees made by chance, and made again from their seed.
-
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -9,8 +7,8 @@ use rustix::fs::XattrFlags;
 use super::Tree;
 use crate::prng::SplitMix64;
 
-/// Builds a tree of about `entries` entries that depends on nothing but `seed` (and on whether xattrs are supported):
-/// all kinds of things that a user can make, with odd names, modes and times.
+/// Builds a random tree of about `entries` entries, reproducible from `seed` (and from the support for xattrs), of all
+/// kinds that a user can make, with odd names, modes and times.
 pub fn random(dir: impl AsRef<Path>, seed: u64, entries: u64) {
     let mut builder = Builder {
         root: dir.as_ref().to_path_buf(),
@@ -69,7 +67,7 @@ impl Builder {
         }
     }
 
-    /// Returns a path that is not there, in a directory that is.
+    /// Returns a new path in an existing directory.
     fn new_path(&mut self) -> PathBuf {
         let dir = self.random.pick(&self.directories).clone();
         let number = self.random.next_u64();
@@ -77,14 +75,14 @@ impl Builder {
     }
 
     fn name(&mut self, number: u64) -> OsString {
-        // The last four are not UTF-8 by themselves, and macOS refuses them.
+        // macOS refuses the last four, which are not valid UTF-8 alone.
         const LETTERS: &[u8] = match b"aZ09 .-_'\"\\\n\t*?$\x01\x7f\x80\xc3\xff\xe9" {
             all if cfg!(target_os = "macos") => all.split_at(all.len() - 4).0,
             all => all,
         };
         let len = *self.random.pick(&[1, 2, 5, 10, 100, 230]);
         let mut name: Vec<u8> = (0..len).map(|_| *self.random.pick(LETTERS)).collect();
-        // Unique, and never `.` or `..`.
+        // Makes the name unique, and never `.` or `..`.
         name.extend_from_slice(format!("{:x}", number >> 32).as_bytes());
         OsString::from_vec(name)
     }
@@ -94,7 +92,7 @@ impl Builder {
         self.random.below(limit) as usize
     }
 
-    /// Sets attributes at the end, deepest first, so that none is changed by what comes after it.
+    /// Sets attributes last, deepest first, so that no later step changes them.
     fn finish(mut self) {
         for path in std::mem::take(&mut self.files) {
             self.attribute(&path, 0o400);
@@ -109,7 +107,7 @@ impl Builder {
         if self.random.below(4) == 0 {
             let len = self.random.below(200) as usize;
             let value = self.random.bytes(len);
-            // Where the file system has none, the tree goes without.
+            // Ignore an error: the file system may not support xattrs.
             let _ = rustix::fs::lsetxattr(&at, OsStr::new("user.random"), &value, XattrFlags::empty());
         }
         let mode = least_mode | (self.random.next_u64() & 0o7777) as u32;

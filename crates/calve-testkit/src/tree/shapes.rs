@@ -15,21 +15,21 @@ use crate::prng::SplitMix64;
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Shape {
     pub files: u64,
-    /// Directories, the root not counted.
+    /// Without the root.
     pub directories: u64,
     pub symlinks: u64,
-    /// The sum of the files' sizes.
+    /// Total size of the files.
     pub bytes: u64,
 }
 
-/// Makes a tree like a `node_modules`, the same each time: `files` files, about ten in a directory, three directories in a package, each
-/// package with a symlink in `.bin`; most files below 4 KiB, none above 64 KiB, about 7 KiB on average.
+/// Makes a tree like a `node_modules`, the same each time: about ten files in a directory, three directories and a
+/// symlink in `.bin` for each package. Most files are below 4 KiB, none above 64 KiB, the average is about 7 KiB.
 pub fn node_modules_like(dir: impl AsRef<Path>, files: u64) -> Shape {
     const IN_A_DIRECTORY: u64 = 10;
     const IN_A_PACKAGE: u64 = 30;
     let dir = dir.as_ref();
     let mut random = SplitMix64::new(files);
-    // Pieces of one page of text, each begun with the file's number, are as good as text of their own and much faster.
+    // Pieces of one page of text, each headed by the file's number, serve as well as texts and are much faster.
     let text: Vec<u8> = random.bytes(128 * 1024).iter().map(|byte| b' ' + byte % 95).collect();
     let mut shape = Shape::default();
     let bin = dir.join(".bin");
@@ -77,7 +77,6 @@ fn file_size(random: &mut SplitMix64) -> usize {
     (from + random.below(to - from)) as usize
 }
 
-/// Makes one flat directory of `entries` small files.
 pub fn wide(dir: impl AsRef<Path>, entries: u64) -> Shape {
     let dir = dir.as_ref();
     must(fs::create_dir_all(dir), "create", dir);
@@ -91,8 +90,8 @@ pub fn wide(dir: impl AsRef<Path>, entries: u64) -> Shape {
     shape
 }
 
-/// Makes a chain of `levels` directories with names of 100 bytes, with a small file at every hundredth level and at the end. From 41 levels
-/// on no path reaches the end: walk it by descriptors, and remove it with [`remove_deep`].
+/// Makes a chain of `levels` directories with names of 100 bytes, and a small file at every hundredth level and at the
+/// end. From 41 levels on no path reaches the end: walk it by descriptors, and remove it with [`remove_deep`].
 pub fn deep(dir: impl AsRef<Path>, levels: u64) -> Shape {
     let dir = dir.as_ref();
     must(fs::create_dir_all(dir), "create", dir);
@@ -120,7 +119,7 @@ fn note(cursor: &Cursor, level: u64) -> u64 {
     must(rustix::io::write(&file, text.as_bytes()), "write", name) as u64
 }
 
-/// Removes a tree of any depth with rm(1), which `remove_dir_all` cannot: it needs a descriptor for each level.
+/// Removes a tree of any depth with rm(1), because `remove_dir_all` needs a descriptor for each level.
 pub fn remove_deep(dir: impl AsRef<Path>) {
     run(Command::new("rm").args(["-r", "--"]).arg(dir.as_ref()));
 }

@@ -1,5 +1,3 @@
-//! Loop devices.
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
@@ -15,7 +13,7 @@ use crate::mounts::retry_while_busy;
 use crate::must::{must, run};
 use crate::skip::{find_program, is_root};
 
-/// Returns the number that statfs(2) answers, from linux/magic.h.
+/// Returns the number that statfs(2) reports, from linux/magic.h.
 pub(super) fn kind_of(file_system: FileSystem) -> i64 {
     match file_system {
         FileSystem::Ext4 => 0xEF53,
@@ -25,12 +23,11 @@ pub(super) fn kind_of(file_system: FileSystem) -> i64 {
     }
 }
 
-/// Returns the number that a path's file system has.
 pub(super) fn kind(root: &Path) -> i64 {
     must(rustix::fs::statfs(root), "statfs", root).f_type
 }
 
-/// Returns the least size that mkfs accepts: XFS refuses below 300 MB, btrfs is fragile below 128 MiB.
+/// Returns the smallest size to use: mkfs.xfs refuses less than 300 MB, btrfs is fragile below 128 MiB.
 pub(super) fn smallest_bytes(file_system: FileSystem) -> u64 {
     match file_system {
         FileSystem::Ext4 => 8 * MIB,
@@ -40,7 +37,7 @@ pub(super) fn smallest_bytes(file_system: FileSystem) -> u64 {
     }
 }
 
-/// Returns the program that makes it, and options that keep a sparse image cheap.
+/// Returns the mkfs program, with options that keep a sparse image small.
 fn mkfs(file_system: FileSystem) -> Option<(&'static str, &'static [&'static str])> {
     match file_system {
         FileSystem::Ext4 => {
@@ -64,7 +61,7 @@ pub(super) fn obstacle(builder: &VolumeBuilder) -> Option<String> {
     (!*HAS_LOOP_DEVICES).then(|| format!("mounting {name} needs loop devices"))
 }
 
-/// True if the kernel gives this machine loop devices. Many containers have none.
+/// Many containers have no loop devices.
 static HAS_LOOP_DEVICES: LazyLock<bool> =
     LazyLock::new(|| Command::new(program("losetup")).arg("--find").output().is_ok_and(|found| found.status.success()));
 
@@ -73,7 +70,7 @@ pub(super) fn make(builder: &VolumeBuilder, scratch: &Scratch) {
     let image = scratch.image();
     let file = must(fs::File::create(&image), "create", &image);
     must(file.set_len(builder.bytes), "set the size of", &image);
-    // mkfs.btrfs asks each loop device for its file, and fails if one goes at that moment, which may be another test's.
+    // mkfs.btrfs queries each loop device for its file, and fails if one disappears meanwhile, such as another test's.
     despite_others(Command::new(program(mkfs)).args(args).args(&builder.mkfs).arg(&image), "cannot check mount status");
 }
 
@@ -88,11 +85,11 @@ pub(super) fn mount(builder: &VolumeBuilder, scratch: &Scratch) {
     };
     let mut command = Command::new(program("mount"));
     command.args(["-t", builder.file_system.name(), "-o", &options.join(",")]).arg(source).arg(scratch.mount_point());
-    // Finding a free loop device and claiming it are two steps, so tests that mount at the same time collide.
+    // Finding a free loop device and claiming it are two steps, so concurrent mounts collide.
     despite_others(&mut command, "loop device");
 }
 
-/// Runs a command again for as long as it complains of what others do with loop devices, for 30 seconds at most.
+/// Retries a command for up to 30 seconds while it fails with `complaint`, because others are changing loop devices.
 fn despite_others(command: &mut Command, complaint: &str) {
     let started = Instant::now();
     loop {
@@ -111,10 +108,9 @@ pub(super) fn remount(root: &Path, read_only: bool) {
     must(retry_while_busy(|| rustix::mount::mount_remount(root, flags, "")), "remount", root);
 }
 
-/// Returns when everything is on the disk, and deleted files have freed their space.
 pub(super) fn settle(root: &Path, file_system: FileSystem) {
     if file_system == FileSystem::Xfs {
-        // It frees inodes some time after they were unlinked (xfs_icache.c, inodegc). Nothing but a freeze waits for that.
+        // XFS frees inodes some time after unlink (xfs_icache.c, inodegc). Only a freeze waits for that.
         run(Command::new(program("fsfreeze")).arg("--freeze").arg(root));
         run(Command::new(program("fsfreeze")).arg("--unfreeze").arg(root));
     } else {

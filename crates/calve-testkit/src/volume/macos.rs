@@ -17,12 +17,12 @@ pub(super) fn kind(root: &Path) -> String {
     CStr::from_bytes_until_nul(&name).unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Returns a size that works for both.
+/// Returns a size that suits APFS and HFS+.
 pub(super) fn smallest_bytes(_file_system: FileSystem) -> u64 {
     16 * MIB
 }
 
-/// Returns the name for `hdiutil create -fs`. Case-sensitive, because trees have names that differ only by case.
+/// Returns the name for `hdiutil create -fs`: case-sensitive, because trees have names that differ only by case.
 fn format(file_system: FileSystem) -> &'static str {
     if FileSystem::REFLINKING.contains(&file_system) { "Case-sensitive APFS" } else { "Case-sensitive HFS+" }
 }
@@ -32,7 +32,7 @@ pub(super) fn obstacle(builder: &VolumeBuilder) -> Option<String> {
     has_options.then(|| format!("macOS has no such options of {}", builder.file_system.name()))
 }
 
-/// Makes the image. `hdiutil` does not overwrite one, and adds a suffix to other names than this.
+/// Makes the image. `hdiutil` refuses to overwrite one, and adds a suffix to any other name.
 pub(super) fn make(builder: &VolumeBuilder, scratch: &Scratch) {
     let image = scratch.image();
     let size = format!("{}b", builder.bytes.div_ceil(512));
@@ -41,7 +41,7 @@ pub(super) fn make(builder: &VolumeBuilder, scratch: &Scratch) {
     run(command.args(["-size", &size, "-fs", format(builder.file_system)]).arg(image));
 }
 
-/// Mounts the image. Without `-owners` everything would belong to the caller.
+/// Mounts the image. Without `-owners` every file would belong to the caller.
 pub(super) fn mount(_builder: &VolumeBuilder, scratch: &Scratch) {
     let mut command = Command::new(program("hdiutil"));
     command.args(["attach", "-quiet", "-nobrowse", "-owners", "on", "-mountpoint"]);

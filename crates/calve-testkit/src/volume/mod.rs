@@ -23,9 +23,7 @@ use crate::mounts::{BindMount, unmount_whole};
 use crate::must::must;
 use crate::skip::skip;
 
-/// A mounted file system of its own; unmounted and deleted when dropped, also by a panic.
-///
-/// What a killed test run leaves behind is removed by the next run's first volume.
+/// A mounted file system, unmounted and deleted when dropped. A test run's first volume removes killed runs' leftovers.
 #[derive(Debug)]
 pub struct Volume {
     file_system: FileSystem,
@@ -39,7 +37,7 @@ impl Volume {
         Self::builder(file_system).mount()
     }
 
-    /// Mounts a volume of `bytes`, raised to the least that the file system can have.
+    /// Mounts a volume of `bytes`, raised to the file system's minimum.
     #[track_caller]
     pub fn with_size(file_system: FileSystem, bytes: u64) -> Option<Self> {
         Self::builder(file_system).size_bytes(bytes).mount()
@@ -49,7 +47,7 @@ impl Volume {
         VolumeBuilder { file_system, bytes: 1024 * MIB, mkfs: Vec::new(), mount: Vec::new() }
     }
 
-    /// Returns the root directory, where everybody may write.
+    /// Returns the root directory, which every user may write to.
     pub fn path(&self) -> &Path {
         self.scratch.mount_point()
     }
@@ -58,12 +56,12 @@ impl Volume {
         self.file_system
     }
 
-    /// Returns when all that was written is on the disk, and all that was deleted is gone.
+    /// Waits until all written data is on disk and deleted files have freed their space.
     pub fn settle(&self) {
         system::settle(self.path(), self.file_system);
     }
 
-    /// Makes every write fail with EROFS from now on. Panics if a file is open for writing.
+    /// Makes every write fail with EROFS. Panics if a file is open for writing.
     pub fn remount_read_only(&self) {
         system::remount(self.path(), true);
     }
@@ -72,20 +70,19 @@ impl Volume {
         system::remount(self.path(), false);
     }
 
-    /// Shows `what` at the directory `at` of this volume, which is made if it is not there. Drop the guard before the
-    /// volume.
+    /// Shows `what` at the directory `at` of this volume, created if missing. Drop the guard before the volume.
     pub fn bind(&self, what: impl AsRef<Path>, at: impl AsRef<Path>) -> BindMount {
         let at = self.path().join(at);
         must(fs::create_dir_all(&at), "create", &at);
         BindMount::new(what, at)
     }
 
-    /// Mounts it anew, on a device with another number, as a restart of the machine may. Nothing of it may be open.
+    /// Mounts it again with another device number, as after a reboot. No file in it may be open.
     pub fn restart(&self) {
         let device = || must(rustix::fs::stat(self.path()), "stat", self.path()).st_dev;
         let before = device();
         let builder = Self::builder(self.file_system);
-        // Each takes a device that has just become free.
+        // Each one occupies a device that has just become free.
         let mut others = Vec::new();
         while device() == before {
             must(unmount_whole(self.path()), "unmount", self.path());
@@ -96,10 +93,10 @@ impl Volume {
 }
 
 impl VolumeBuilder {
-    /// Makes and mounts it, or `None` with the reason on stderr; see [`skip`](crate::skip()).
+    /// Makes and mounts the volume, or returns `None` with the reason on stderr; see [`skip`](crate::skip()).
     ///
     /// # Panics
-    /// If mkfs or mount fail, or if another file system is mounted than was asked for.
+    /// If mkfs or mount fails, or if the mounted file system has another type.
     #[track_caller]
     pub fn mount(mut self) -> Option<Volume> {
         self.bytes = self.bytes.max(system::smallest_bytes(self.file_system));

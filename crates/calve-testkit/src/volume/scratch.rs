@@ -1,6 +1,5 @@
-//! The directory that holds one test file system, and the sweeping of those whose makers died.
-//!
-//! Its name is `calve-test-<pid>-<start time>-<number>-<what>`. The start time tells its maker from a later process with the same id.
+//! The directory of one test file system, `calve-test-<pid>-<start time>-<number>-<what>`. The start time tells its
+//! maker from a later process with the same id.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use crate::must::must;
 use crate::sys::{abandon, detach, mount_points, start_time, unshare_mounts};
 
 const PREFIX: &str = "calve-test-";
-/// With the suffix that hdiutil(1) gives a sparse image.
+/// hdiutil(1) gives a sparse image this suffix.
 const IMAGE: &str = "image.sparseimage";
 const MOUNT_POINT: &str = "mnt";
 
@@ -48,12 +47,12 @@ impl Scratch {
     }
 }
 
-/// Gives this thread, and the programs that it starts from now on, mounts of their own. A container that another process starts has copies of all
-/// mounts at its start, and keeps their loop devices busy until it ends, but not those of this thread. Needs root.
+/// Gives this thread, and programs that it starts later, mounts of their own. Needs root. A container that another
+/// process starts then cannot copy these mounts, which would keep their loop devices busy until it ends.
 pub fn isolate_mounts() {
     let root = Path::new("/");
     must(unshare_mounts(), "unshare the mounts of", root);
-    // Nor is this thread to keep what other tests have mounted.
+    // Nor must this thread keep other tests' mounts busy.
     let is_scratch = |part: &OsStr| part.as_encoded_bytes().starts_with(PREFIX.as_bytes());
     let tests = mount_points().into_iter().rev().filter(|point| point.iter().any(is_scratch));
     tests.for_each(|point| detach(&point));
@@ -61,7 +60,7 @@ pub fn isolate_mounts() {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Whatever a panicking test left mounted inside goes first.
+        // A panicking test may have left mounts inside.
         for point in mounted_below(&self.dir) {
             unmount(&point);
         }
@@ -69,14 +68,14 @@ impl Drop for Scratch {
     }
 }
 
-/// Returns the directory for images: `CALVE_TEST_IMAGES`, or the temporary directory. It is named by its real name, the one in the mount
-/// table. An image in another image is slow.
+/// Returns the directory for images, `CALVE_TEST_IMAGES` or the temporary directory, by its real path, as in the mount
+/// table. An image inside another image is slow.
 fn home() -> PathBuf {
     let home = env::var_os("CALVE_TEST_IMAGES").map_or_else(env::temp_dir, PathBuf::from);
     must(fs::canonicalize(&home), "resolve", &home)
 }
 
-/// Removes what killed processes left in `home`.
+/// Removes the leftovers of killed processes.
 fn sweep(home: &Path) {
     for point in mounted_below(home) {
         let name = point.strip_prefix(home).ok().and_then(|rest| rest.iter().next());
@@ -94,8 +93,7 @@ fn sweep(home: &Path) {
     }
 }
 
-/// Removes the three things that a scratch directory consists of, and nothing else: never a recursive removal, which
-/// would enter mounts that are still there.
+/// Removes exactly the three parts of a scratch directory. A recursive removal would enter mounts that are still there.
 fn remove(dir: &Path) {
     let _ = rustix::fs::rmdir(dir.join(MOUNT_POINT));
     let _ = rustix::fs::unlink(dir.join(IMAGE));

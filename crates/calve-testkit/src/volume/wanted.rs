@@ -1,17 +1,14 @@
-//! A volume as it is asked for, before it is made.
-
 use std::path::PathBuf;
 
 use crate::skip::find_program;
 
 pub(super) const MIB: u64 = 1 << 20;
 
-/// The file systems that a [`Volume`](super::Volume) can have. On macOS those that share extents are APFS, and the others HFS+.
+/// The file systems for a [`Volume`](super::Volume). macOS has APFS for those that share extents, else HFS+.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum FileSystem {
-    /// No sharing of extents at all.
     Ext4,
-    /// Its mkfs has made it with `reflink=1` since xfsprogs 5.1.
+    /// `mkfs.xfs` sets `reflink=1` by default since xfsprogs 5.1.
     Xfs,
     Btrfs,
     /// In memory, without a loop device.
@@ -19,13 +16,11 @@ pub enum FileSystem {
 }
 
 impl FileSystem {
-    /// All of them, for tests that hold everywhere.
     pub const ALL: [Self; 4] = [Self::Ext4, Self::Xfs, Self::Btrfs, Self::Tmpfs];
 
-    /// Those that share extents between files.
     pub const REFLINKING: [Self; 2] = [Self::Xfs, Self::Btrfs];
 
-    /// Returns the name that `mount -t` knows.
+    /// Returns the name for `mount -t`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ext4 => "ext4",
@@ -45,14 +40,14 @@ pub struct VolumeBuilder {
 }
 
 impl VolumeBuilder {
-    /// Sets the size, raised to the least that the file system can have. The image is sparse.
+    /// Sets the size of the sparse image, raised to the file system's minimum.
     pub fn size_bytes(mut self, bytes: u64) -> Self {
         self.bytes = bytes;
         self
     }
 
-    /// Adds arguments for mkfs, such as `["-N", "256"]` for an ext4 of few inodes, or `["-m", "reflink=0"]` for an XFS that shares no
-    /// blocks. tmpfs has none: use `mount_option("nr_inodes=256")`.
+    /// Adds mkfs arguments, such as `["-N", "256"]` for an ext4 with few inodes, or `["-m", "reflink=0"]` for an XFS
+    /// without shared blocks. tmpfs has no mkfs: use `mount_option("nr_inodes=256")`.
     pub fn mkfs_args<S: Into<String>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.mkfs.extend(args.into_iter().map(Into::into));
         self

@@ -1,5 +1,3 @@
-//! The options of `calve bench`.
-
 use std::path::PathBuf;
 
 use calve_bench::git::CaseSelection;

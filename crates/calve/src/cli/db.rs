@@ -357,7 +357,7 @@ pub(crate) struct GcArguments {
     pub(crate) json: bool,
 }
 
-/// How long a server may stay; `None` is for good.
+/// Lifetime of a server; `None` is unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ttl(pub(crate) Option<Duration>);
 

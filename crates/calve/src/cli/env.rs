@@ -33,9 +33,9 @@ pub(crate) struct EnvArguments {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum EnvFormat {
-    /// The commands of a shell: the words before and behind the name of a variable that is set, and the one before a name that is unset.
+    /// Shell commands: the words before and after the name of a set variable, and the word before an unset one.
     Shell([&'static str; 3]),
-    /// A file of this name.
+    /// A file with this name.
     File(&'static str),
 }
 

@@ -1,10 +1,10 @@
-//! `calve --help`: all commands, in groups, on one screen.
+//! Groups all commands for `calve --help`, on one screen.
 
 use std::fmt::Write as _;
 
 use clap::Command;
 
-/// Each group with its commands, the most used ones first.
+/// Each group lists its most used commands first.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Trees", &["cp", "rm", "run", "template", "spares", "dedupe", "du", "probe", "volume"]),
     ("Worktrees and their services", &["worktree", "env", "exec", "up", "down", "status", "logs", "reset"]),
@@ -14,7 +14,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Setting up", &["init", "hook", "mcp", "shell-init", "prompt", "completions"]),
 ];
 
-/// Returns the parser with what it builds late, so that its help lists all commands.
+/// Builds the deferred subcommands, so that the help lists them all.
 pub(crate) fn with_all_commands(mut parser: Command) -> Command {
     parser.build();
     let mut text = "{about}\n\nUsage: {usage}\n\n".to_owned();

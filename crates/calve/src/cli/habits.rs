@@ -1,4 +1,4 @@
-//! Parsing the command line, with better errors than clap's: for the words of `git worktree` that Calve does not have, and for numbers.
+//! Parses the command line, with better errors than clap's for `git worktree` words that Calve lacks and for numbers.
 
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ pub(crate) fn parse(parser: &mut Command, line: &[OsString]) -> Result<ArgMatche
     })
 }
 
-/// Joins an option to a value that clap takes for an option, `--ttl -5`, for the error about the value itself.
+/// Joins an option to a value that clap takes for an option, as in `--ttl -5`, to get the error about the value.
 fn joined(error: &clap::Error, line: &[OsString]) -> Option<Vec<OsString>> {
     let unknown = error.get(ContextKind::InvalidArg)?.to_string();
     let is_number = unknown.strip_prefix('-')?.starts_with(|c: char| c.is_ascii_digit());
@@ -30,7 +30,7 @@ fn joined(error: &clap::Error, line: &[OsString]) -> Option<Vec<OsString>> {
     Some([&line[..at - 1], &[value], &line[at + 1..]].concat())
 }
 
-/// Says what a number has to be, which the standard library does not.
+/// Explains how to write a number; the standard library's error does not.
 fn in_words(error: clap::Error) -> clap::Error {
     let number = error.source().and_then(|source| source.downcast_ref::<ParseIntError>());
     if number.is_none_or(|number| *number.kind() != IntErrorKind::InvalidDigit) {
@@ -42,7 +42,7 @@ fn in_words(error: clap::Error) -> clap::Error {
     clap::Error::raw(error.kind(), text)
 }
 
-/// Adds Calve's way to the error about a command line that `git worktree` would understand.
+/// Suggests Calve's equivalent in the error about a command line that `git worktree` would accept.
 fn explain(mut error: clap::Error, line: &[OsString]) -> clap::Error {
     let words: Vec<_> = line.iter().skip(1).map(|word| word.to_string_lossy()).collect();
     let words: Vec<&str> = words.iter().map(|word| &**word).filter(|word| !["-q", "--quiet"].contains(word)).collect();

@@ -80,7 +80,7 @@ fn agent(name: &str) -> Result<Agent, String> {
     name.parse().map_err(|_| format!("it is one of: {}", Agent::NAMES.join(", ")))
 }
 
-/// Accepts one word as the name of a maker, because lists show it.
+/// Accepts one word as a maker's name, because lists show it.
 fn maker(text: &str) -> Result<String, String> {
     let is_word = text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
     match is_word && (1..=40).contains(&text.len()) {

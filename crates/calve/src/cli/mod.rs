@@ -1,5 +1,3 @@
-//! The command line: what can be asked, and what `--help` says of it.
-
 pub(crate) mod bench;
 pub(crate) mod db;
 pub(crate) mod env;
@@ -426,10 +424,10 @@ pub(crate) fn threads(number: &str) -> Result<NonZeroUsize, String> {
     number.ok_or_else(|| format!("the number of threads is 1 to {MOST_THREADS}"))
 }
 
-/// The library uses no more, so that more would be a promise not kept.
+/// The library uses no more threads; accepting more would be a false promise.
 const MOST_THREADS: usize = 64;
 
-/// Completes `--only` with programs, not commands: shells would split the names of commands at their spaces.
+/// Completes `--only` with programs, because shells would split commands at their spaces.
 fn bench_programs() -> Vec<CompletionCandidate> {
     calve_bench::copy::programs().into_iter().map(CompletionCandidate::new).collect()
 }
@@ -443,7 +441,7 @@ fn strategy(name: &str) -> Result<Strategy, String> {
     }
 }
 
-/// Returns whether the command, or the command inside it, was given `--json`.
+/// Returns whether the command, or a subcommand, was given `--json`.
 pub(crate) fn wants_json(matches: &clap::ArgMatches) -> bool {
     matches.try_get_one::<bool>("json").is_ok_and(|json| json == Some(&true))
         || matches.subcommand().is_some_and(|(_, inner)| wants_json(inner))

@@ -1,5 +1,3 @@
-//! Options of `calve template` and `calve db template` for OCI registries.
-
 use std::path::PathBuf;
 
 use clap::Args;

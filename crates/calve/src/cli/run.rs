@@ -1,5 +1,3 @@
-//! The arguments of `calve run`.
-
 use std::ffi::OsString;
 use std::path::PathBuf;
 

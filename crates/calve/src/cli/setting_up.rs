@@ -1,5 +1,3 @@
-//! The options of the commands that set up the program, shells and agents.
-
 use clap::{Args, ValueEnum};
 
 use super::db::ENGINES;

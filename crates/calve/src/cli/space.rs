@@ -46,7 +46,7 @@ pub(crate) struct DedupeArguments {
     pub(crate) one_file_system: bool,
 }
 
-/// Parses a size in bytes, which may have a unit: "64K" is 65,536.
+/// Parses a size in bytes with an optional unit: "64K" is 65,536.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let upper = text.trim_end_matches(['b', 'B', 'i']).to_ascii_uppercase();
     let mut units = [('K', 10), ('M', 20), ('G', 30)].into_iter();

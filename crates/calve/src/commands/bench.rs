@@ -25,7 +25,7 @@ pub(crate) fn run(command: &BenchCommand, cancel: &CancelToken) -> Result<(), Fa
             write::run(&setup, rounds, arguments.files, arguments.size, &arguments.directories)
         }),
     };
-    // The terminal sends Ctrl-C to the programs of a bench too: their failures are then no findings.
+    // The terminal sends Ctrl-C to the bench's programs too, so their failures are not findings.
     result.map_err(|failure| if cancel.is_cancelled() { Error::Interrupted.into() } else { failure })
 }
 
@@ -44,7 +44,7 @@ fn databases(arguments: &BenchDbArguments, cancel: &CancelToken) -> Result<(), F
     let steps = arguments.steps.unwrap_or(*runs);
     let directory = crate::home::directory()
         .map_err(|why| Failure::stated(FAILED, why, "set CALVE_HOME to a directory of your own"))?;
-    // A home that is not there yet has no template, which the start of a server says.
+    // Create a missing home. Starting a server then reports that it has no template.
     fs_err::create_dir_all(&directory)?;
     reported(&arguments.report, &directory, cancel, |setup| {
         DatabaseBench { setup, home, supervisor, template, query, write, runs: *runs, steps }.run()
@@ -60,7 +60,6 @@ fn git_clones(arguments: &BenchGitArguments, cancel: &CancelToken) -> Result<(),
     })
 }
 
-/// Measures in a directory, prints the report, and fails when one of the commands in it did.
 fn reported(
     arguments: &ReportArguments,
     into: &Path,

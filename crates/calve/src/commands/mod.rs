@@ -1,4 +1,4 @@
-//! The commands by the groups of `calve --help`: from arguments to plain options of a library, and from its report to what is printed.
+//! The commands, grouped like `calve --help`: each turns arguments into a library's options, and reports into output.
 
 pub(crate) mod bench;
 pub(crate) mod db;

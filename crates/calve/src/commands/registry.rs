@@ -1,4 +1,4 @@
-//! The common part of `push` and `pull` of `calve template` and `calve db template`.
+//! The common part of pushing and pulling directory and database templates.
 
 use std::env;
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ impl<'a> Pull<'a> {
         Ok(Self { given, reference, name, options: options(cancel), started: Instant::now() })
     }
 
-    /// Converts an error. With `--if-key`, the code tells a script that nothing was pushed for these files: it makes the template, and pushes it.
+    /// Converts an error. With `--if-key`, exit code 3 tells a script that no template was pushed for these files.
     pub(super) fn failure(&self, error: calve_oci::Error, push: &Remedy) -> Failure {
         if self.given.if_key.is_empty() || !error.is_missing_image() {
             return error.into();
@@ -61,7 +61,7 @@ impl<'a> Pull<'a> {
         Failure::in_words(REFUSED, ErrorCode::Other, text, Some(push.to_string()), Some(push.name()))
     }
 
-    /// Says the result; `amount` is how much the template has.
+    /// Reports the result, with `amount` as the template's size.
     pub(super) fn end(
         &self,
         amount: &str,
@@ -82,7 +82,7 @@ impl<'a> Pull<'a> {
     }
 }
 
-/// Reads a reference. If there are key files, they decide the tag.
+/// Parses a reference. Key files, if any, determine the tag.
 fn reference(text: &str, key: &[PathBuf], plain_http: bool) -> Result<Reference, Failure> {
     let transport = if plain_http { Transport::PlainHttp } else { Transport::Https };
     let reference = Reference::parse(text, transport)?;
@@ -95,12 +95,12 @@ fn reference(text: &str, key: &[PathBuf], plain_http: bool) -> Result<Reference,
 
 fn options(cancel: &CancelToken) -> RegistryOptions {
     let template = TemplateOptions { cancel: cancel.clone(), ..TemplateOptions::default() };
-    // Tests set a shorter time than a minute.
+    // Tests shorten the default of a minute.
     let silence = env::var("CALVE_TEST_SILENCE").ok().and_then(|seconds| seconds.parse().ok());
     RegistryOptions { template, credentials: credential_files(), silence: silence.map(Duration::from_secs) }
 }
 
-/// Returns where podman and docker keep credentials, in the order in which podman looks for them.
+/// Returns the credential files of podman and docker, in podman's search order.
 fn credential_files() -> CredentialFiles {
     let named = |variable: &str| env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = env::home_dir();

@@ -1,5 +1,3 @@
-//! Running a command of the user's, for as long as it likes.
-
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -17,22 +15,22 @@ use signal_hook::{SigId, flag};
 
 use super::{STOPPING, interrupt};
 
-/// The signals that reach only this process, while a terminal's reach the command too.
+/// Signals that may reach this process alone. The terminal's signals also reach the command.
 const PASSED_ON: [(i32, Signal); 2] = [(SIGTERM, Signal::TERM), (SIGHUP, Signal::HUP)];
 
-/// Runs a command, and forwards SIGTERM and SIGHUP. `psql` goes on after Ctrl-C, and `java` prints threads after `Ctrl-\`: both are the command's.
+/// Runs a command, forwarding SIGTERM and SIGHUP. Ctrl-C and `Ctrl-\` are its own: `psql` and `java` go on after them.
 pub(crate) fn run_command(command: &mut Command) -> std::io::Result<ExitStatus> {
     interrupt::is_for_a_command();
     if !interrupt::is_ignored(SIGQUIT) {
-        // To be handled and not ignored: the command would inherit that.
+        // Handle it, because the command would inherit an ignored signal.
         flag::register(SIGQUIT, Arc::default())?;
     }
     forwarding(command, &PASSED_ON, kill_process)
 }
 
-/// Runs a hook. Forwards signals that reach only this process: without a terminal all of them, also to what the hook has started.
+/// Runs a hook, and forwards signals that reach only this process: without a terminal all, to descendants too.
 pub(crate) fn run_hook(command: &mut Command) -> std::io::Result<ExitStatus> {
-    // In a group of its own a hook could ask nothing there.
+    // In its own process group, a hook could not read from the terminal.
     let has_terminal =
         fs_err::File::open("/dev/tty").is_ok_and(|terminal| tcgetpgrp(&terminal).is_ok_and(|group| group == getpgrp()));
     if has_terminal {
@@ -63,7 +61,7 @@ fn forwarding(
         }
         let number = asked.swap(0, Ordering::Relaxed);
         if let Some((_, signal)) = signals.iter().find(|(known, _)| usize::try_from(*known) == Ok(number)) {
-            // It has not been waited for yet, so that its number is still its own.
+            // The child has not been reaped, so its pid has not been reused.
             let _ = send(Pid::from_child(&child), *signal);
         }
         match woken.read(&mut [0; 64]) {
@@ -73,7 +71,6 @@ fn forwarding(
     }
 }
 
-/// Handlers that go with this value.
 struct Listening(Vec<SigId>);
 
 impl Drop for Listening {
@@ -84,16 +81,16 @@ impl Drop for Listening {
     }
 }
 
-/// The settings of the terminal. A killed command leaves its own behind, perhaps without lines and Ctrl-C.
+/// The terminal's settings. A killed command leaves its own behind, perhaps without line editing and Ctrl-C.
 pub(crate) struct TerminalModes(Termios);
 
 impl TerminalModes {
-    /// Reads the terminal's settings. `None`: standard input is no terminal.
+    /// Reads the settings. `None` if standard input is not a terminal.
     pub(crate) fn current() -> Option<Self> {
         tcgetattr(std::io::stdin()).ok().map(Self)
     }
 
-    /// Sets it so again. A terminal that is gone needs none.
+    /// Restores the settings. A missing terminal is no error.
     pub(crate) fn restore(&self) {
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.0);
     }
@@ -101,12 +98,12 @@ impl TerminalModes {
 
 pub(crate) struct Answers {
     interrupted: UnixStream,
-    /// Another signal asks to stop.
+    /// Signals other than Ctrl-C.
     stopped: UnixStream,
 }
 
 impl Answers {
-    /// Listens for those signals from now on: before the first question is seen.
+    /// Listens for the signals from now on, before the user sees the first question.
     pub(crate) fn new() -> std::io::Result<Self> {
         let ((interrupted, interrupt), (stopped, stop)) = (UnixStream::pair()?, UnixStream::pair()?);
         for number in STOPPING.into_iter().chain([SIGQUIT]).filter(|number| !interrupt::is_ignored(*number)) {
@@ -115,7 +112,7 @@ impl Answers {
         Ok(Self { interrupted, stopped })
     }
 
-    /// Reads a line. `None`: the user wants none of it (Ctrl-C, Ctrl-D). Fails where the user cannot answer, because the terminal is gone.
+    /// Reads a line. `None` if the user declines (Ctrl-C, Ctrl-D). Fails if the terminal is gone.
     pub(crate) fn line(&self) -> std::io::Result<Option<String>> {
         let (input, mut line) = (std::io::stdin(), Vec::new());
         while !line.contains(&b'\n') {
@@ -124,7 +121,7 @@ impl Answers {
                 PollFd::new(&self.stopped, PollFlags::IN),
                 PollFd::new(&input, PollFlags::IN),
             ];
-            // The second call sees a Ctrl-C that came with the input: poll(2) looks before handlers run.
+            // The second call sees a Ctrl-C that came with the input: poll(2) checks before handlers run.
             match poll(&mut sources, None).and_then(|_| poll(&mut sources, Some(&Timespec::default()))) {
                 Err(Errno::INTR) => continue,
                 ready => ready?,
@@ -148,7 +145,7 @@ impl Answers {
     }
 }
 
-/// Replaces this process by the command. Returns only if that failed, with the reason.
+/// Replaces this process by the command. Returns only on failure, with the reason.
 pub(crate) fn become_command(command: &mut Command) -> std::io::Error {
     command.exec()
 }

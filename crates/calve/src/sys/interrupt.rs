@@ -1,4 +1,4 @@
-//! Ctrl-C and its kin: the first asks to stop and clean up, a second Ctrl-C ends the process where it is.
+//! Ctrl-C and similar signals: the first asks to stop and clean up, a second Ctrl-C ends the process at once.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -10,30 +10,30 @@ use signal_hook::{SigId, flag};
 
 use crate::sys::STOPPING;
 
-/// The effect of a second Ctrl-C.
+/// The handler for a second Ctrl-C.
 static SECOND: Mutex<Option<SigId>> = Mutex::new(None);
 
-/// Makes a second Ctrl-C do no more than the first: it is meant for a command that this process runs, which the terminal sends it to as well.
+/// Disables the second Ctrl-C: it is meant for the running command, which the terminal sends it to as well.
 pub(crate) fn is_for_a_command() {
     if let Some(second) = SECOND.lock().unwrap_or_else(PoisonError::into_inner).take() {
         signal_hook::low_level::unregister(second);
     }
 }
 
-/// Returns whether whoever started this wants it to go on in spite of that signal.
+/// Returns whether this process's starter made it ignore the signal.
 pub(crate) fn is_ignored(signal: i32) -> bool {
     static IGNORED: LazyLock<u64> = LazyLock::new(ignored);
     *IGNORED & (1 << (signal - 1)) != 0
 }
 
-/// Listens for the signals that stop the program, and returns the token that they cancel. A second Ctrl-C ends it with the exit code `code`.
+/// Listens for stopping signals, and returns the token that they cancel. A second Ctrl-C exits with `code`.
 pub(crate) fn listen(code: u8) -> io::Result<CancelToken> {
-    // Only what a person repeats. `timeout` sends its signal to the process and then to the group that it is in, and the end of a
-    // terminal is told by the kernel and by the shell: two signals at once, of which the second must not keep it from cleaning up.
-    // So a Ctrl-C counts no other signal than the one before: of two that wait, the kernel has the handlers run in reverse order.
+    // Only a repeated Ctrl-C ends the process. Other signals come twice at once: `timeout` signals the process and then
+    // its group, and both the kernel and the shell report a lost terminal. The second must not prevent cleaning up. A
+    // Ctrl-C counts only an earlier one, because the kernel runs two pending signals' handlers in reverse order.
     if !is_ignored(SIGINT) {
         let pressed = Arc::new(AtomicBool::new(false));
-        // In this order: the first finds it off, and only turns it on.
+        // Register in this order: the first Ctrl-C finds the flag off, and only then sets it.
         let second = flag::register_conditional_shutdown(SIGINT, i32::from(code), Arc::clone(&pressed))?;
         *SECOND.lock().unwrap_or_else(PoisonError::into_inner) = Some(second);
         flag::register(SIGINT, pressed)?;
@@ -41,8 +41,8 @@ pub(crate) fn listen(code: u8) -> io::Result<CancelToken> {
     listen_again()
 }
 
-/// Returns a token that each signal sets which the starter of this process has not ignored: `nohup` ignores hangups, and a shell those Ctrl-C
-/// that are not for its jobs. Called again after a command has ended, it forgets earlier signals, which may have been meant for that.
+/// Returns a token set by each signal that this process's starter did not ignore: `nohup` ignores hangups, and shells
+/// ignore Ctrl-C for background jobs. A new token forgets earlier signals, perhaps meant for a command that has ended.
 pub(crate) fn listen_again() -> io::Result<CancelToken> {
     let thrown = Arc::new(AtomicBool::new(false));
     for signal in STOPPING.into_iter().filter(|signal| !is_ignored(*signal)) {
@@ -51,7 +51,7 @@ pub(crate) fn listen_again() -> io::Result<CancelToken> {
     Ok(CancelToken::from_flag(thrown))
 }
 
-/// Returns a bit mask of the ignored signals. `/proc` shows them without changing anything. Without `/proc`, none counts as ignored.
+/// Returns a bit mask of the ignored signals. Reading `/proc` changes none; without `/proc`, none counts as ignored.
 fn ignored() -> u64 {
     let status = fs_err::read_to_string("/proc/self/status").unwrap_or_default();
     let field = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

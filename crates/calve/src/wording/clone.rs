@@ -1,5 +1,3 @@
-//! The receipt of a clone in one line, for people.
-
 use std::path::PathBuf;
 
 use calve_core::internal::ShownPath;
@@ -38,7 +36,7 @@ pub(crate) fn sentence(report: &CloneReport) -> String {
     line
 }
 
-/// Returns how a spare was made sure to equal its source.
+/// Describes how the spare was checked against its source.
 fn spare_sentence(spare: &SpareReport) -> String {
     let updated = match spare.entries_updated {
         0 => String::new(),
@@ -51,7 +49,7 @@ fn spare_sentence(spare: &SpareReport) -> String {
     }
 }
 
-/// Left out because that was asked for, or because nobody wants it: hidden trees of Calve's own.
+/// Omitted on request, or hidden trees of Calve's own.
 const EXPECTED: [SkipReason; 2] = [SkipReason::Excluded, SkipReason::CalvesOwn];
 
 pub(crate) fn attention(report: &CloneReport) -> Vec<String> {
@@ -81,7 +79,7 @@ pub(crate) fn attention(report: &CloneReport) -> Vec<String> {
     lines
 }
 
-/// Returns the warning about entries that changed while they were cloned: data in use may be torn in the copy.
+/// Warns of entries that changed during the clone: data in use may be torn in the copy.
 pub(crate) fn changed(changed: &[PathBuf]) -> Option<String> {
     let first = changed.first()?;
     let entries = entry_count(changed.len() as u64);
@@ -93,7 +91,7 @@ pub(crate) fn plan_sentence(plan: &ClonePlan) -> String {
     format!("would clone `{}` to `{}` by {}{because}", ShownPath(&plan.src), ShownPath(&plan.dst), plan.strategy)
 }
 
-/// Lists the refusals, as in " (no snapshot: …; no reflink: …)". It leaves out strategies of other systems, which concern nobody here.
+/// Lists the refusals, as in " (no snapshot: …; no reflink: …)", except strategies of other systems.
 fn because(refused: &[Refusal]) -> String {
     let reasons: Vec<String> = refused
         .iter()

@@ -1,4 +1,4 @@
-//! The remedies of the engine that a command or an option of the program offers.
+//! The engine's remedies, as commands and options of the program.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use calve_volume::Volumes;
 
 use super::{LARGER_HOME, is_below_home, word};
 
-/// Returns the hint for the program's user, as one sentence without a full stop.
+/// Returns the user's hint, as one sentence without a full stop.
 pub(crate) fn hint(remedy: &Remedy) -> String {
     if let Some(pull) = pull_again(remedy) {
         return pull;
@@ -78,14 +78,13 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
     }
 }
 
-/// Returns the name of the volume with this mount point.
 fn volume_at(mount_point: &Path) -> Option<String> {
     let volumes = Volumes::at(&crate::home::directory().ok()?);
     let is_there = |name: &String| volumes.find(name).is_ok_and(|volume| volume.mount_point == mount_point);
     volumes.names().ok()?.into_iter().find(is_there)
 }
 
-/// Returns the hint about a template that was pulled, which no other command can make again.
+/// Returns the hint for a pulled template, which no other command can recreate.
 fn pull_again(remedy: &Remedy) -> Option<String> {
     let (Remedy::RefreshTemplate(name) | Remedy::VerifyTemplate(name)) = remedy else { return None };
     let template = Templates::open(&crate::home::directory().ok()?).find(name).ok()?;

@@ -1,4 +1,4 @@
-//! The remedies of `calve db` that depend on the surroundings.
+//! The remedies of `calve db` that depend on the program's environment.
 
 use calve_db::Remedy;
 

@@ -1,16 +1,16 @@
-//! Fits hints to the command that prints them: the shared wordings mention options that some commands lack.
+//! Fits hints to the running command: the shared wordings mention options that some commands lack.
 
 use std::sync::OnceLock;
 
 use calve_agent::mcp::HINTS_FOR_AGENT;
 use clap::{ArgMatches, Command};
 
-/// The options of the running command, as typed.
+/// The running command's options, as typed.
 static OPTIONS: OnceLock<Vec<String>> = OnceLock::new();
 
 const LOSING: &[&str] = &["-f", "--force", "--lose-data"];
 
-/// Records the options of the given command. Hints for an agent mention none, because an agent must not learn how to bypass a refusal.
+/// Records the command's options, but none for an agent: its hints must not teach it to bypass a refusal.
 pub(crate) fn note_options(parser: &Command, matches: &ArgMatches) {
     let for_agent = std::env::var_os(HINTS_FOR_AGENT).is_some() || is_hook_of_agent(matches);
     let _ = OPTIONS.set(if for_agent { vec![] } else { options_of(parser, matches) });
@@ -34,7 +34,7 @@ fn typed(command: &Command) -> Vec<String> {
     long.map(|name| format!("--{name}")).chain(short.map(|name| format!("-{name}"))).collect()
 }
 
-/// Drops the parts of a hint that name options which the command lacks. The result may be empty.
+/// Drops clauses of a hint that name options which the command lacks. The result may be empty.
 pub(crate) fn fitting(hint: String) -> String {
     match OPTIONS.get() {
         Some(options) => without_others(&hint, options),
@@ -48,7 +48,7 @@ fn without_others(hint: &str, options: &[String]) -> String {
     begins.strip_prefix("or ").unwrap_or(begins).to_owned()
 }
 
-/// Splits a hint before each part that can be dropped.
+/// Splits a hint before each droppable clause.
 fn clauses(hint: &str) -> Vec<&str> {
     let is_quoted = |at: usize| hint[..at].matches('`').count() % 2 == 1;
     let starts = ["; ", ", or "].into_iter().flat_map(|between| hint.match_indices(between)).map(|(at, _)| at);
@@ -57,7 +57,7 @@ fn clauses(hint: &str) -> Vec<&str> {
     cuts.windows(2).map(|pair| &hint[pair[0]..pair[1]]).collect()
 }
 
-/// Returns whether the command has every option that the clause names alone. Another command's option follows that command's name.
+/// Returns whether the command has every option that the clause names alone, not after another command's name.
 fn fits(clause: &str, options: &[String]) -> bool {
     let quoted = || clause.split('`').skip(1).step_by(2);
     let named = quoted()

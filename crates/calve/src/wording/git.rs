@@ -1,5 +1,3 @@
-//! Words for calve-git.
-
 use std::path::Path;
 
 use calve_core::internal::ShownPath;

@@ -1,4 +1,4 @@
-//! The words that depend on the program: its commands for a remedy of a library, and what it says of a report.
+//! Messages that name the program's commands: the libraries' remedies, and reports.
 
 pub(crate) mod clone;
 pub(crate) mod core;
@@ -16,12 +16,12 @@ use calve_oci::{Reference, Transport};
 
 const LARGER_HOME: &str = "free some space, or set CALVE_HOME to a directory on a larger file system";
 
-/// Returns whether another CALVE_HOME would be another place than `path`, which is in no volume then.
+/// Returns whether another CALVE_HOME would move `path`. A path inside a volume would not move.
 fn is_below_home(path: &Path) -> bool {
     crate::home::directory().is_ok_and(|home| path.starts_with(&home) && !path.starts_with(home.join("volumes")))
 }
 
-/// Says how to repair a template that was pulled from `origin`.
+/// Tells how to repair a template that was pulled from `origin`.
 pub(crate) fn pull_again(command: &str, name: &str, origin: &str) -> String {
     let is_here = Reference::parse(origin, Transport::PlainHttp).is_ok();
     let plain = if is_here { "--plain-http " } else { "" };

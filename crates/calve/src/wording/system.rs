@@ -1,8 +1,6 @@
-//! Words for errors of the system: what to do next.
-
 use std::io;
 
-/// Returns the remedy against an error of the program's own reading and writing, which names its path.
+/// Returns the hint for an I/O error of the program's own, whose message names the path.
 pub(crate) fn hint(error: &io::Error) -> &'static str {
     use io::ErrorKind::{
         AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied, QuotaExceeded,
@@ -18,7 +16,7 @@ pub(crate) fn hint(error: &io::Error) -> &'static str {
         StorageFull => "free some space there, or name another place",
         QuotaExceeded => "your disk quota is used up: free some space there, or name another place",
         AlreadyExists => "remove what is there, or name another place",
-        // Too many files, processes or threads, most of all.
+        // Mostly too many files, processes or threads.
         _ => "check the limits of your session (ulimit -a) and the kernel's log (dmesg), then try again",
     }
 }

@@ -1,5 +1,3 @@
-//! What exists only in a worktree, in words and documents.
-
 use calve_core::internal::ShownPath;
 use calve_git::worktree::{KeptFiles, UnsavedItem};
 use calve_receipt::human::{counted, size};

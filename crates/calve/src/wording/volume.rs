@@ -1,5 +1,3 @@
-//! Words for the problems of a volume.
-
 use super::word;
 
 pub(crate) fn advice(problem: &calve_volume::Problem, name: &str) -> String {

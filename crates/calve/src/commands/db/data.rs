@@ -1,4 +1,4 @@
-//! The data of the services of all worktrees, also of those that are gone.
+//! The data of all worktrees' services, including those of missing worktrees.
 
 use std::path::{Path, PathBuf};
 
@@ -15,12 +15,12 @@ use crate::commands::worktree::services::whose;
 use crate::failure::{FAILED, Failure, REFUSED};
 use crate::output;
 
-/// The first thing to try with data whose worktree is not found.
+/// First advice for data whose worktree is not found.
 const IF_MOVED: &str = "if you moved the repository, run `calve env` in it";
 
 pub(super) struct KeptData {
     pub(super) service: Service,
-    /// The root of its worktree, if that is where it was; an error is not known to be gone.
+    /// The worktree's root, or `None` if it is missing. An error does not prove that.
     worktree: calve_git::Result<Option<PathBuf>>,
     runs: bool,
     disk_bytes: Option<u64>,
@@ -36,9 +36,9 @@ fn root_of(service: &Service) -> calve_git::Result<Option<PathBuf>> {
 
 impl KeptData {
     fn of(home: &Home, service: Service) -> Self {
-        // One whose record cannot be read is there.
+        // A server with an unreadable record counts as running.
         let (worktree, runs) = (root_of(&service), !matches!(service.server(home), Ok(None)));
-        // Files come and go while it is looked at.
+        // Measuring may fail, because files come and go meanwhile.
         let disk_bytes = du::taken(&[service.data_directory()], &CancelToken::default()).ok();
         Self { service, worktree, runs, disk_bytes }
     }
@@ -70,7 +70,6 @@ impl KeptData {
         }
     }
 
-    /// Describes it, as in "orphaned  service `db` of `PATH`, not found, its server runs, 41 MB".
     pub(super) fn line(&self) -> String {
         let found = match &self.worktree {
             Ok(Some(_)) => "",
@@ -82,7 +81,7 @@ impl KeptData {
         format!("{}  {}{found}{taken}", self.state(), whose(&self.service))
     }
 
-    /// Fails if its worktree is there, or may be.
+    /// Fails if the worktree exists, or may exist.
     fn check_orphaned(&self) -> Result<(), Failure> {
         let (why, hint) = match &self.worktree {
             Ok(None) => return Ok(()),
@@ -93,7 +92,7 @@ impl KeptData {
         Err(Failure::stated(REFUSED, text, hint))
     }
 
-    /// Removes it if it has no changes and no server, or may be lost.
+    /// Removes the data if it is unchanged and has no server, or if `lose_data` permits the loss.
     fn remove(&self, home: &Home, lose_data: bool) -> Result<(), Failure> {
         let refused = |text: String| {
             let name = &self.service.name;
@@ -113,7 +112,7 @@ impl KeptData {
             }
             removal => removal?,
         };
-        // Its worktree may have come back, until no other process could note that.
+        // Until the removal took the service's turn, another process may have found the worktree again.
         let now = calve_db::find_service(home, &self.service.name).map(|service| Self::of(home, service));
         if let Err(failure) = now.map_err(Failure::from).and_then(|now| now.check_orphaned()) {
             removal.cancel()?;
@@ -123,7 +122,7 @@ impl KeptData {
     }
 }
 
-/// Removes the data with these names, none of which may have its worktree. Returns the names of what was removed, and the worst exit code.
+/// Removes the named data, or nothing if any worktree may exist. Returns the removed names and the worst exit code.
 pub(super) fn remove(home: &Home, names: &[String], lose_data: bool) -> Result<(Vec<String>, u8), Failure> {
     let mut named = all(home)?;
     if let Some(unknown) = names.iter().find(|name| named.iter().all(|data| data.service.name != **name)) {
@@ -148,7 +147,6 @@ pub(super) fn remove(home: &Home, names: &[String], lose_data: bool) -> Result<(
     Ok((removed, worst))
 }
 
-/// Names data whose worktree is not found, and what can be done with it.
 pub(super) fn say_orphans(orphans: &[KeptData]) {
     for data in orphans {
         output::note(&format!("`{}`  {}", data.service.name, data.line()));
@@ -160,7 +158,7 @@ pub(super) fn say_orphans(orphans: &[KeptData]) {
     }
 }
 
-/// Says which worktrees cannot be put back to a template any more once it is removed.
+/// Names the worktrees that cannot be reset once the template is removed.
 pub(super) fn say_users(home: &Home, template: &str) -> Result<(), Failure> {
     let mut users = calve_db::services(home)?;
     users.retain(|service| service.template == template && !matches!(root_of(service), Ok(None)));

@@ -8,7 +8,7 @@ use crate::output;
 use calve_receipt::DbGcReceipt;
 
 pub(crate) fn run(arguments: &GcArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    // A repository that was only moved looks the same, so nothing is lost that was not named.
+    // A moved repository looks like a deleted one, so only named data may be lost.
     if arguments.lose_data && arguments.names.is_empty() {
         let text = "`--lose-data` loses only data that you name";
         return Err(Failure::stated(USAGE, text, "`calve db gc` lists the names; then `calve db gc --lose-data NAME`"));

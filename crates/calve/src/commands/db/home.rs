@@ -1,5 +1,3 @@
-//! Where servers and templates are, and the programs that they need.
-
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,7 +10,7 @@ use crate::failure::Failure;
 use crate::host::Program;
 use crate::output;
 
-/// Returns where everything is. Removes what was left there by a crash.
+/// Returns the directories of servers and templates, without a crash's leftovers.
 pub(crate) fn home() -> Result<Home, Failure> {
     Ok(calve_env::swept_home(&Program)?)
 }
@@ -22,7 +20,7 @@ pub(crate) fn warn_of_unreadable(home: &Home) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns a user's command whose environment leads to the server and to no other.
+/// Builds the user's command, with an environment that leads only to this server.
 pub(crate) fn command_for(server: &Server, line: &[OsString]) -> calve_db::Result<Option<Command>> {
     let [program, words @ ..] = line else { return Ok(None) };
     let mut command = Command::new(program);
@@ -31,7 +29,7 @@ pub(crate) fn command_for(server: &Server, line: &[OsString]) -> calve_db::Resul
     Ok(Some(command))
 }
 
-/// Returns the names of the programs that run containers, the best first.
+/// Returns the names of container programs, preferred first.
 pub(crate) fn runtimes() -> Vec<String> {
     let mut names: Vec<String> = calve_db::RUNTIMES.map(Into::into).to_vec();
     if env::var_os("DOCKER_HOST").is_some_and(|host| !host.is_empty()) {
@@ -40,7 +38,7 @@ pub(crate) fn runtimes() -> Vec<String> {
     names
 }
 
-/// Returns the command that looks after a server: this program and the name of its hidden command.
+/// Returns the supervisor's command: this program and its hidden subcommand.
 pub(crate) fn supervisor() -> Result<[PathBuf; 2], Failure> {
     Ok(Program.supervisor()?)
 }

@@ -1,5 +1,3 @@
-//! `calve db pool`, and the hidden command that starts what a pool lacks.
-
 use std::env;
 
 use calve_core::CancelToken;
@@ -41,13 +39,13 @@ fn told(pool: &Pool) -> String {
     format!("{waiting} of {size} standbys of `{template}` wait{limit}")
 }
 
-/// Makes the pool that the configuration of the worktree around the current directory wants. Starts none of its servers.
+/// Makes the pool that the current worktree's configuration asks for. Starts no server.
 pub(super) fn configure(home: &Home, template: &str, options: &StartOptions) -> Result<(), Failure> {
     let Ok(here) = env::current_dir() else { return Ok(()) };
     // Asking git would take longer than a start with a standby.
     let root = here.ancestors().find(|directory| directory.join(".git").exists());
     let Some(root) = root.filter(|_| options.may_be_standby()) else { return Ok(()) };
-    // As git has it: others may have put a repository there.
+    // The same check as git's: another user may have put a repository there.
     if !sys::is_trusted(root)? {
         return Ok(());
     }
@@ -57,7 +55,7 @@ pub(super) fn configure(home: &Home, template: &str, options: &StartOptions) -> 
     }
 }
 
-/// Starts a process that starts what the pool of a template lacks, if there is a pool.
+/// Starts the missing standbys of a template's pool in the background.
 pub(super) fn refill(home: &Home, template: &str) {
     if calve_db::has_pool(home, template) {
         reaper::start_background(&["__fill", template]);
@@ -66,7 +64,7 @@ pub(super) fn refill(home: &Home, template: &str) {
 
 pub(crate) fn fill(template: &str, cancel: &CancelToken) -> Result<(), Failure> {
     sys::leave_terminal();
-    // For the start that took a standby, too.
+    // `home` also sweeps, for the start that took a standby.
     calve_db::fill_pool(&home()?, template, &supervisor()?, cancel)?;
     Ok(())
 }

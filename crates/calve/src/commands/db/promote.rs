@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &PromoteArguments, cancel: &CancelToken) -> Result<
         match promote(&home, &service, arguments, cancel) {
             Ok(done) => receipt.templates.push(done),
             Err(failure) => {
-                // Those before it are promoted.
+                // Report the services promoted before.
                 output::json_if(arguments.json && !receipt.templates.is_empty(), &receipt)?;
                 return Err(failure);
             }
@@ -46,7 +46,7 @@ fn promote(
     }
     calve_db::promote(home, &service.name, &supervisor()?, &mut |event| say_building(template, event), cancel)?;
     output::note(&format!("the template `{template}` has the data of `{}` now", ShownPath(&arguments.worktree)));
-    // The template that it replaces. It may stay: the new one is made.
+    // Failing to remove the replaced template is no failure: the new one is complete.
     if let Err(error) = calve_env::reap_trash(&Program, home) {
         output::warn("the former template was not removed; `calve db gc` removes it");
         output::failure(&error.into());

@@ -43,7 +43,7 @@ pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &CancelToken) -> R
         .map_err(|why| Failure::stated(FAILED, why, "set CALVE_HOME to a directory of your own"))?;
     let home = home()?;
     let mut say = |event| say_building(&pull.name, event);
-    // Before the image is looked up: another pull that has to be waited for may have a newer one.
+    // Lock before looking up the image: another pull that the lock waits for may install a newer one.
     let lock = NameLock::wait(&home, &pull.name, &mut say, cancel)?;
     let templates = Templates::open(&directory);
     let image = DataImage::open(&templates, &pull.reference, &pull.options);
@@ -63,7 +63,7 @@ pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &CancelToken) -> R
         calve_db::receive(&home, &lock, &receive, (&mut say, cancel), may_replace, fill)
     });
     let BuiltTemplate { template, reused: up_to_date, .. } = made?;
-    // The template that it replaces.
+    // The replaced template.
     calve_env::reap_trash(&Program, &home)?;
     if !up_to_date {
         pool::refill(&home, &pull.name);

@@ -1,5 +1,3 @@
-//! `calve db run`: a server for one command.
-
 use calve_core::CancelToken;
 use calve_db::{Error, Ownership, Record};
 
@@ -40,7 +38,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
             output::note(&format!("end it with: calve db stop {}", server.name));
         }
         Ok(None) => {}
-        // It ended without this command, whose result stands.
+        // The server has ended by itself; the command's result stands.
         Err(error @ (Error::ServerEnded { .. } | Error::SupervisorGone(_) | Error::StoppedMeanwhile(_))) => {
             output::warn(&error.to_string());
         }

@@ -1,5 +1,3 @@
-//! The commands about servers that run.
-
 use std::time::Instant;
 
 use calve_core::CancelToken;
@@ -69,7 +67,7 @@ pub(super) fn reset(names: &[String], to: Option<&str>, json: bool, cancel: &Can
 
 pub(super) fn stop(arguments: &StopArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let home = home()?;
-    // Servers of worktrees end by `calve down`.
+    // `calve down` stops worktrees' servers.
     let names = if arguments.all { calve_db::throwaway(&home)? } else { arguments.names.clone() };
     let mut servers = Vec::new();
     let ended = operands::each(&names, |name| {
@@ -80,7 +78,7 @@ pub(super) fn stop(arguments: &StopArguments, cancel: &CancelToken) -> Result<()
                 servers.extend(stopped.map(|record| record.server));
                 Ok(())
             }
-            // Its owner ended, or it got too old, in this moment.
+            // It has just ended, with its owner or by its age.
             Err(Error::UnknownServer(_) | Error::ServerEnded { .. }) if arguments.all => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -109,7 +107,7 @@ pub(super) fn url(name: &str, format: &str) -> Result<(), Failure> {
     output::result(&format!("{line}\n"))
 }
 
-/// Returns the variables as lines for `eval`. The values are paths, numbers and names; the quotes are for an odd path.
+/// Formats the variables for `eval`. Values are paths, numbers and names; only an odd path needs the quotes.
 fn lines(address: &Address) -> String {
     let (mut unset, mut lines) = (String::new(), String::new());
     for (name, value) in &address.environment {

@@ -17,7 +17,7 @@ pub(crate) fn run(arguments: &StartArguments, cancel: &CancelToken) -> Result<()
         options.owner = Ownership::Processes(arguments.owner_pid.clone());
     }
     let home = calve_env::database_home(&Program)?;
-    // The process that starts the next standby sweeps. A name may be that of a server that was killed.
+    // Starting the next standby sweeps in the background. With a given name, sweep now: it may be a killed server's.
     let has_sweeper =
         options.may_be_standby() && options.name.is_none() && calve_db::has_pool(&home, &arguments.template);
     if !has_sweeper {
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &StartArguments, cancel: &CancelToken) -> Result<()
     } else {
         output::result(&format!("{}\n", owned.record.server.address.url))?;
     }
-    // Once whoever asked has the answer.
+    // Only after the caller has its answer.
     pool::refill(&home, &arguments.template);
     Ok(())
 }
@@ -46,10 +46,10 @@ pub(super) fn started(home: &Home, template: &str, options: &StartOptions) -> Re
     Ok(server)
 }
 
-/// The largest are named.
+/// Number of files to name, largest first.
 const NAMED: usize = 5;
 
-/// Announces the copies of whole files in an overlay that will make somebody wait.
+/// Announces files that an overlay copies whole, which will delay the server.
 pub(super) fn announce_copies(server: &Server) {
     let files = &server.launch.copied_on_first_open;
     if files.is_empty() {

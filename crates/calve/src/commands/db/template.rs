@@ -37,7 +37,7 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &CancelToken) 
     let home = home()?;
     let built = calve_db::create_template(&home, &options, &supervisor()?, &mut caller);
     let built = built.map_err(|error| not_started.unwrap_or_else(|| error.into()))?;
-    // The template that it replaces.
+    // The replaced template.
     calve_env::reap_trash(&Program, &home)?;
     if !built.reused {
         super::pool::refill(&home, &arguments.name);
@@ -49,7 +49,7 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &CancelToken) 
     output::json_if(arguments.json, &DbTemplateReceipt { template: built.template.into(), reused: built.reused })
 }
 
-/// Its output is no result of this command's.
+/// Runs the user's command with its stdout on stderr, because its output is not this command's result.
 fn command(
     arguments: &TemplateCreateArguments,
     server: &OwnedServer,

@@ -37,7 +37,6 @@ fn text(numbers: &Numbers, sentences: &[Sentence]) -> String {
     text
 }
 
-/// Reads what `calve bench git --json` printed.
 fn numbers_in(file: &Path) -> Result<Numbers, Failure> {
     let unusable = |why: &str| {
         let text = format!("`{}` has no numbers to advise by: {why}", ShownPath(file));
@@ -67,7 +66,7 @@ fn numbers_in(file: &Path) -> Result<Numbers, Failure> {
     Ok(Numbers { source: format!("medians measured by `calve bench git`, from `{}`", ShownPath(file)), repositories })
 }
 
-/// Returns the cost of the clone, or of the fetch with the reset after it; `None` for a test's other entries. hyperfine's fields are in seconds.
+/// Extracts the cost of the clone, or of the fetch with its reset; `None` for other entries. hyperfine counts seconds.
 fn cost(test: Test, result: &Value, results: &[Value]) -> Option<Cost> {
     let operation = if test <= Test::T4 { "clone" } else { "fetch" };
     if result["operation"].as_str().is_some_and(|of| of != operation) {
@@ -77,7 +76,7 @@ fn cost(test: Test, result: &Value, results: &[Value]) -> Option<Cost> {
     let same = |other: &&Value| other["test"] == result["test"] && other["repository"] == result["repository"];
     let reset = results.iter().filter(same).find(|other| operation == "fetch" && other["operation"] == "reset");
     let cpu = usable(&result["server_cpu_ms"]["median"]);
-    // The objects that the reset of a partial clone fetches are a part of being up to date.
+    // Being up to date includes the objects that a partial clone fetches during the reset.
     let later = reset.and_then(|reset| usable(&reset["server_cpu_ms"]["median"])).unwrap_or(0.0);
     Some(Cost {
         wall_ms: usable(&result["median"])? * 1000.0,

@@ -1,5 +1,3 @@
-//! The lines of `calve git` for people.
-
 use calve_core::internal::ShownPath;
 use calve_git::remote::{FetchReport, GitCloneReport, PlannedClone, Traffic};
 use calve_receipt::human::{counted, size};

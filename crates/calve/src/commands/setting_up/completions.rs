@@ -1,5 +1,3 @@
-//! `calve completions`, and the answers to shells that ask while a line is being typed.
-
 use std::process::ExitCode;
 
 use clap::{Command, CommandFactory};
@@ -10,11 +8,11 @@ use crate::cli::Arguments;
 use crate::failure::{Failure, USAGE};
 use crate::output;
 
-/// The variable that a dynamic script sets when it asks.
+/// Set by a dynamic script to query the program.
 const VARIABLE: &str = "CALVE_COMPLETE";
 
 pub(crate) fn run(shell: Shell, dynamic: bool) -> Result<(), Failure> {
-    // Into memory first: clap panics when it cannot write, and a reader may go away.
+    // Generate in memory: clap panics on write errors, and the reader may go away.
     let mut script = Vec::new();
     if dynamic {
         script = registration(&shell.to_string())?.ok_or_else(|| {
@@ -27,7 +25,7 @@ pub(crate) fn run(shell: Shell, dynamic: bool) -> Result<(), Failure> {
     output::result(&String::from_utf8_lossy(&script))
 }
 
-/// Returns the script by which `shell` asks the program, or `None` if clap has none for that shell.
+/// Returns the script with which `shell` queries the program, or `None` if clap has none.
 pub(crate) fn registration(shell: &str) -> Result<Option<Vec<u8>>, Failure> {
     let shells = Shells::builtins();
     let Some(completer) = shells.completer(shell) else { return Ok(None) };
@@ -36,19 +34,19 @@ pub(crate) fn registration(shell: &str) -> Result<Option<Vec<u8>>, Failure> {
     Ok(Some(script))
 }
 
-/// Answers a shell that asks what could come next, and says how the program ends then. `None` in all other cases.
+/// Answers a shell's completion query, and returns the exit code. `None` if there is no query.
 pub(crate) fn answer() -> Option<ExitCode> {
     let words = std::env::var_os(VARIABLE).map(|_| std::env::args_os())?;
     let here = std::env::current_dir().ok();
     match CompleteEnv::with_factory(shown).var(VARIABLE).bin("calve").try_complete(words, here.as_deref()) {
         Ok(true) => Some(ExitCode::SUCCESS),
         Ok(false) => None,
-        // A person is in the middle of a line: nothing is better than a message.
+        // The user is typing a line: print nothing rather than a message.
         Err(_) => Some(ExitCode::FAILURE),
     }
 }
 
-/// Returns the command line without its hidden commands, which clap would complete too.
+/// Returns the command line without hidden commands, which clap would complete too.
 fn shown() -> Command {
     let whole = Arguments::command();
     Command::new("calve")

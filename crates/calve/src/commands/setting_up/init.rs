@@ -25,19 +25,19 @@ pub(crate) fn run(arguments: &InitArguments) -> Result<(), Failure> {
     Config::check(&text)?;
     let mut file = fs_err::File::create_new(&path)?;
     if let Err(error) = file.write_all(text.as_bytes()) {
-        // A part of it would count as the configuration.
+        // A partial file would count as the configuration.
         let _ = fs_err::remove_file(&path);
         return Err(error.into());
     }
     output::note(&text);
-    // From any directory of the worktree.
+    // `:/` works from any directory of the worktree.
     output::note(&format!(
         "wrote `{SHARED_CONFIG}`; commit it, so that new worktrees have it: git add :/{SHARED_CONFIG} && git commit -m 'calve init'"
     ));
     Ok(())
 }
 
-/// Takes the options, or on a terminal, where there are none, asks: for ports, an engine, and the command that fills the database.
+/// Returns ports, engine and filling command from the options. Without any, asks on a terminal.
 fn answers(arguments: &InitArguments) -> Result<[String; 3], Failure> {
     let is_told = !arguments.ports.is_empty() || arguments.engine.is_some();
     if is_told || !consent::can_ask() {
@@ -46,7 +46,7 @@ fn answers(arguments: &InitArguments) -> Result<[String; 3], Failure> {
         return Ok([ports, engine, create]);
     }
     let answers = sys::Answers::new()?;
-    // A wrong answer is asked for again. The one that the question shows is given by its name, or by none.
+    // Repeats a question after a wrong answer. An empty answer takes the default in brackets, `none` nothing.
     let ask = |question: &str, usual: &str, check: fn(&str) -> Result<(), String>| loop {
         output::prompt(&format!("{question} [{}]:", if usual.is_empty() { NONE } else { usual }));
         let answer = answers.line()?.ok_or(Failure::interrupted("nothing was written; run it again"))?;
@@ -103,7 +103,7 @@ fn text([ports, engine, create]: &[String; 3]) -> String {
     text
 }
 
-/// Quotes a text for TOML, in which the escapes of JSON mean the same.
+/// Quotes a text for TOML, which shares JSON's escapes.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,5 +1,3 @@
-//! `calve __man`: the manual pages, for whoever packages Calve.
-
 use std::path::Path;
 
 use clap::{Command, CommandFactory};
@@ -14,7 +12,7 @@ pub(crate) fn run(directory: &Path) -> Result<(), Failure> {
     pages(&command, directory)
 }
 
-/// Writes the page of a command and those of the commands below it: `calve.1`, `calve-cp.1`.
+/// Writes the pages of a command and its subcommands: `calve.1`, `calve-cp.1`.
 fn pages(command: &Command, directory: &Path) -> Result<(), Failure> {
     for below in command.get_subcommands().filter(|command| !command.is_hide_set()) {
         pages(below, directory)?;
@@ -35,7 +33,7 @@ fn page(man: &Man, command: &Command) -> std::io::Result<Vec<u8>> {
         man.render_subcommands_section(&mut page)?;
     }
     if let Some(after) = command.get_after_long_help().or_else(|| command.get_after_help()) {
-        // Examples and tables: lines stay lines.
+        // Keep the lines of examples and tables.
         page.extend_from_slice(b".SH NOTES\n.nf\n");
         for line in after.to_string().lines() {
             page.extend_from_slice(format!("\\&{}\n", line.replace('\\', "\\e").replace('-', "\\-")).as_bytes());

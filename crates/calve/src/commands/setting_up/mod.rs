@@ -1,5 +1,3 @@
-//! The commands that set up the program, shells and agents.
-
 pub(crate) mod completions;
 pub(crate) mod hook;
 pub(crate) mod init;

@@ -22,12 +22,12 @@ fn segment(root: &Path) -> Option<String> {
     let branch = head.strip_prefix("ref: refs/heads/").unwrap_or(head.get(..12)?);
     let mut words = vec![branch.to_owned()];
     words.extend(environment(root).unwrap_or_default());
-    // Shells take some characters of a prompt for more than text.
+    // Shells interpret some characters in a prompt.
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:+@ ".contains(c);
     Some(words.join(" ").chars().map(|c| if is_plain(c) { c } else { '?' }).collect())
 }
 
-/// Returns the text of one of git's small files. A FIFO in its place would be waited for, and with it the shell.
+/// Reads one of git's small files. Skips a FIFO, which would block the shell.
 fn text_of(path: &Path) -> Option<String> {
     fs_err::metadata(path).ok().filter(|found| found.is_file() && found.len() < 1 << 16)?;
     fs_err::read_to_string(path).ok()

@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &CpArguments, cancel: &CancelToken) -> Result<(), F
 fn plan_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<PlanReceipt, Failure> {
     let plan = with_source(src, options, home::directory, |src, options| plan(src, dst, options));
     let mut plan = plan.map_err(|error| Failure::of_clone(&error, src))?;
-    // As it was given: `@NAME` for a template.
+    // As given: `@NAME` for a template.
     plan.src = src.to_path_buf();
     output::note(&wording::clone::plan_sentence(&plan));
     if plan.strategy == Strategy::Hardlink {
@@ -53,9 +53,9 @@ fn clone_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneRece
         with_source(src, options, home::directory, |src, options| clone_tree(src, dst, options))
     });
     let mut report = report.map_err(|error| Failure::of_clone(&error, src))?;
-    // As it was given: `@NAME` for a template.
+    // As given: `@NAME` for a template.
     report.src = src.to_path_buf();
-    // The entry that was replaced, and the leftovers of a reaper that was killed.
+    // The replaced entry, or leftovers of a killed reaper.
     if report.trash_waits {
         reaper::start(real_path::parent(&report.dst));
     }
@@ -68,7 +68,7 @@ fn clone_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneRece
     Ok(CloneReceipt { report })
 }
 
-/// Warns when the clone at `path`, or what it would be made of, is a linked worktree: its `.git` names the original's index and HEAD.
+/// Warns if `path`, a clone or a source, is a linked worktree: its `.git` names the original's index and HEAD.
 fn warn_of_shared_index(path: &Path) {
     if linked_entry(path).is_some() {
         output::warn(
@@ -87,7 +87,7 @@ fn options(arguments: &CpArguments, cancel: &CancelToken) -> CloneOptions {
     options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
     options.durability = if arguments.sync { Durability::Synced } else { Durability::Cached };
     options.verify = if arguments.verify { CloneVerification::Contents } else { CloneVerification::No };
-    // The line for people does without a look at the extents of every small file.
+    // The text output does not need the extents of every small file.
     options.internal.inlined = if arguments.json { InlinedBytes::Counted } else { InlinedBytes::WithShared };
     options.threads = arguments.threads;
     options.protect = home::protected();

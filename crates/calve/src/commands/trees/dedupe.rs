@@ -8,7 +8,7 @@ use crate::progress_bar::watched;
 use crate::{home, output};
 use calve_receipt::{DedupeReceipt, paths};
 
-/// The library's work on each file is done completely or not at all.
+/// The library finishes each file or leaves it unchanged.
 const INTERRUPTED: &str = "the files shared so far stay shared; run the same command again for the others";
 
 pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(
     space::complete(report.unreadable)
 }
 
-/// Returns where hashes are kept; without a home they are not.
+/// Returns the cache of hashes, or `None` without a home.
 fn cache() -> Option<std::path::PathBuf> {
     match home::directory() {
         Ok(home) => Some(home.join("hashes")),

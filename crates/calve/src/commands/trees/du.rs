@@ -11,7 +11,7 @@ use crate::output;
 use crate::progress_bar::watched;
 use calve_receipt::DiskUsageReceipt;
 
-/// Returns what deleting these trees would free at most. What they share with each other counts once, and what they share with others not.
+/// Returns the most space that deleting these trees frees: data shared among them counts once, with others not at all.
 pub(crate) fn taken(paths: &[PathBuf], cancel: &CancelToken) -> Result<u64, Failure> {
     let mut options = DiskUsageOptions::default();
     options.scratch = Some(std::env::temp_dir());

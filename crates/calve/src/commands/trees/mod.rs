@@ -1,5 +1,3 @@
-//! The commands for trees of files.
-
 pub(crate) mod cp;
 pub(crate) mod dedupe;
 pub(crate) mod du;

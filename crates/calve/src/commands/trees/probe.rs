@@ -18,14 +18,13 @@ pub(crate) fn run(src: &Path, dst: &Path, json: bool) -> Result<(), Failure> {
         }
         report.offers.insert(0, offer);
     }
-    // The answer is the result of this command, so it goes to stdout.
     match json {
         true => output::json(&ProbeReceipt::new(report, wording::core::hint)),
         false => output::result(&table(&report)),
     }
 }
 
-/// Returns whether a spare of `src` would be used at `dst`, which is a directory to clone into, or is to be made in one.
+/// Reports whether a clone into the directory `dst`, or to the new entry `dst`, would use a spare of `src`.
 fn spare_offer(src: &Path, dst: &Path) -> Option<Offer> {
     let place = if dst.is_dir() { dst } else { real_path::parent(dst) };
     Spares::at(home::spares()?.home).offer(src, place).ok()

@@ -27,11 +27,11 @@ pub(crate) fn run(arguments: &RmArguments, cancel: &CancelToken) -> Result<(), F
     ended
 }
 
-/// No reaper is started: who interrupts may want the disk to be quiet.
+/// Starts no reaper: the interrupting user may want a quiet disk.
 const UNFINISHED: &str =
     "the rest has a hidden name, .calve-trash-*; the next `calve cp` or `calve rm` in that directory deletes it";
 
-/// Adds the path of a tree that would be removed, unless it would be `gone` by then.
+/// Adds a tree that would be removed, unless an earlier removal would take it along.
 fn plan_one(
     path: &Path,
     arguments: &RmArguments,
@@ -86,7 +86,7 @@ fn sentence(report: &RemoveReport) -> String {
     }
 }
 
-/// Says that a tree is out of sight and not deleted, where `calve rm --wait` failed half-way.
+/// Reports a tree that is hidden but not deleted, after `calve rm --wait` failed half-way.
 fn left_in_trash(path: &Path, error: Error) -> Failure {
     let Error::Io { path: place, .. } = &error else { return error.into() };
     let is_trash = |above: &&Path| above.file_name().is_some_and(|name| is_trash(name.as_encoded_bytes()));
@@ -104,7 +104,7 @@ fn left_in_trash(path: &Path, error: Error) -> Failure {
     Failure::stated(FAILED, text, hint)
 }
 
-/// Warns of trash beside the removed tree that an earlier removal could not delete.
+/// Warns of trash beside the removed tree that earlier removals could not delete.
 fn warn_of_stuck(report: &RemoveReport) {
     for trash in
         pending_trash(real_path::parent(&report.path)).unwrap_or_default().iter().filter(|trash| trash.is_stuck)

@@ -1,5 +1,3 @@
-//! The words of `calve du` and `calve dedupe`.
-
 use calve_core::internal::ShownPath;
 use calve_core::report::SkippedEntry;
 use calve_core::space::{DedupeReport, DiskUsage, Usage};
@@ -55,7 +53,7 @@ pub(super) fn unreadable(number: u64, first: &SkippedEntry) -> String {
     format!("{} could not be looked at (first: `{}`: {})", entries(number), ShownPath(&first.path), first.reason)
 }
 
-/// Fails, as du(1) does, when some entries could not be read, because the result does not cover them.
+/// Fails like du(1) if some entries were unreadable, because the result does not cover them.
 pub(super) fn complete(unreadable: u64) -> Result<(), Failure> {
     if unreadable == 0 { Ok(()) } else { Err(Failure::reported(FAILED)) }
 }

@@ -46,7 +46,7 @@ pub(crate) fn run(command: &SparesCommand, cancel: &CancelToken) -> Result<(), F
     }
 }
 
-/// Returns where spares are noted.
+/// Returns the directory for records of spares.
 fn state() -> Result<PathBuf, Failure> {
     home::directory().map_err(|why| {
         let hint = "set CALVE_HOME to the directory in which Calve may keep its state";
@@ -60,11 +60,11 @@ pub(crate) fn store() -> Result<Spares, Failure> {
     Ok(Spares::at(SpareUse::in_home(&home).home))
 }
 
-/// Refills the spares after a clone has started this process: it prints nothing.
+/// Refills the spares, in a process started by a clone. Prints nothing.
 pub(crate) fn refill_in_background(cancel: &CancelToken) -> Result<(), Failure> {
     sys::leave_terminal();
     let store = store()?;
-    // Before this process gets the lowest priority. Spares are of use without it too.
+    // Before lowering this process's priority, which a child would inherit. Spares work without a watcher too.
     if store.want_watcher().unwrap_or(false) {
         reaper::start_background(reaper::WATCH);
     }
@@ -73,7 +73,7 @@ pub(crate) fn refill_in_background(cancel: &CancelToken) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Watches after a clone has started this process: it prints nothing, and ends at once if there is another watcher.
+/// Watches, in a process started by a clone. Prints nothing, and ends at once if there is another watcher.
 pub(crate) fn watch_in_background(cancel: &CancelToken) -> Result<(), Failure> {
     sys::leave_terminal();
     let (end, cancel) = (WatchEnd::Unwanted, cancel.clone());
@@ -102,7 +102,7 @@ fn add(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
     refill(Some(set.source.clone()), Some(&set), &arguments.output, cancel)
 }
 
-/// Keeps the spares that the user's own configuration asks for. Returns what to tell the user where the project proposes them.
+/// Keeps the spares that the user's own configuration requests. Returns a hint if only the project proposes them.
 pub(crate) fn keep_requested(added: &AddReport) -> Option<String> {
     let request = added.spares_request?;
     let keep = || {
@@ -159,7 +159,7 @@ fn directory(source: &SpareSource) -> Option<SpareOrigin> {
     }
 }
 
-/// Returns the source that a path means: the one that `list` names so, else the directory behind its links, which need not exist any more.
+/// Returns the source for a path: the one listed under that name, else the canonical directory, which may be missing.
 fn source(path: &Path) -> Result<SpareSource, Failure> {
     if let Some(name) = template_name(path) {
         return Ok(SpareSource::Template(name));
@@ -241,7 +241,7 @@ fn sentence_of(spare: &SpareState) -> String {
 fn watch(cancel: &CancelToken) -> Result<(), Failure> {
     let mut notify = |note: WatchNote<'_>| told_of(note).iter().for_each(|text| output::note(text));
     let mut options = WatchOptions { notify: &mut notify, end: WatchEnd::Never, cancel: cancel.clone() };
-    // Otherwise Ctrl-C is how it ends.
+    // It ends with Ctrl-C otherwise.
     if store()?.watch(&mut options)? == WatchOutcome::Elsewhere {
         let hint = "one watcher is enough for all spares of a user";
         return Err(Failure::stated(FAILED, "another `calve spares watch` is running", hint));

@@ -23,7 +23,7 @@ pub(crate) fn run(command: &VolumeCommand, cancel: &CancelToken) -> Result<(), F
         VolumeCommand::Remove { name, yes, output } => remove(&volumes, name, *yes, output),
         VolumeCommand::Doctor { name, output } => doctor(&volumes, name.as_deref(), output, cancel),
     };
-    // A Ctrl-C reaches mkfs.btrfs, mount and sudo too, and interrupts fallocate(2).
+    // Ctrl-C also reaches mkfs.btrfs, mount and sudo, and interrupts fallocate(2).
     done.map_err(|failure| match cancel.is_cancelled() {
         true => Failure::interrupted("run it again: it finishes or removes what this run began"),
         false => failure,
@@ -152,7 +152,7 @@ fn doctor(volumes: &Volumes, name: Option<&str>, output: &Output, cancel: &Cance
     if is_well { Ok(()) } else { Err(Failure::reported(FAILED)) }
 }
 
-/// Looks at a volume, repairs it if that is wanted, and looks again. Returns each problem that it had, and whether that was put right.
+/// Examines a volume, repairs it if possible, and examines it again. Returns each problem found, true if repaired.
 fn examine(volumes: &Volumes, name: &str, cancel: &CancelToken) -> Result<Vec<(Problem, bool)>, Failure> {
     let before = volumes.examine(name)?;
     let is_damaged = before.iter().any(|problem| !problem.is_repairable() && !problem.is_mild());
@@ -161,7 +161,7 @@ fn examine(volumes: &Volumes, name: &str, cancel: &CancelToken) -> Result<Vec<(P
     }
     if volumes.look(volumes.find(name)?)?.is_attached {
         let plan = volumes.attach(name)?;
-        // A user who does not agree is told the faults all the same.
+        // Without the user's consent, still report the faults.
         match way_to_root(&plan).map(|way| plan.carry_out(way)) {
             Some(Err(error @ Error::NotPermitted { .. })) if !cancel.is_cancelled() => {
                 output::failure(&error.into());
@@ -174,7 +174,6 @@ fn examine(volumes: &Volumes, name: &str, cancel: &CancelToken) -> Result<Vec<(P
     Ok(before.into_iter().zip(repaired).collect())
 }
 
-/// Runs what root has to run, if this is root or the user agrees.
 fn carry_out(plan: VolumePlan<'_>, what: &str) -> Result<VolumeState, Failure> {
     let Some(way) = way_to_root(&plan) else {
         let text = format!("{what} needs root");
@@ -183,7 +182,7 @@ fn carry_out(plan: VolumePlan<'_>, what: &str) -> Result<VolumeState, Failure> {
     Ok(plan.carry_out(way)?)
 }
 
-/// Returns how to run the commands of a plan, which may be none. Shows them if this is not root and the user does not agree.
+/// Returns how to run the plan's commands, if any. Without root or consent, shows them and returns `None`.
 fn way_to_root(plan: &VolumePlan<'_>) -> Option<Option<WayToRoot>> {
     if plan.commands.is_empty() {
         return Some(None);
@@ -232,7 +231,7 @@ fn receipt(listed: &VolumeState) -> VolumeReceipt {
         mount_point: Some(path(&listed.volume.mount_point)),
         attached: listed.is_attached,
         devices: listed.devices.iter().map(path).collect(),
-        // An image has at least a file system.
+        // Zero means a missing image: a real one holds at least a file system.
         size_bytes: Some(listed.bytes).filter(|bytes| *bytes > 0),
         allocated_bytes: (listed.bytes > 0).then_some(listed.allocated_bytes),
         host_free_bytes: Some(listed.host_free_bytes),

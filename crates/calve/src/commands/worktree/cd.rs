@@ -9,7 +9,7 @@ use crate::failure::{Failure, INTERRUPTED, USAGE};
 use crate::real_path::here;
 use crate::{consent, output, sys};
 
-/// Programs that let one choose a line, and their options for lines of which only what is before the tab is shown.
+/// Finder programs, and options that show only the part of a line after the tab.
 const FINDERS: [&str; 2] = ["fzf", "sk"];
 const FINDER_OPTIONS: [&str; 4] = ["--delimiter=\t", "--with-nth=2..", "--height=40%", "--reverse"];
 
@@ -18,7 +18,7 @@ pub(crate) fn run(what: Option<&PathBuf>) -> Result<(), Failure> {
     if let Some(what) = what {
         let (_, mut found) = worktree::find_all(&here, std::slice::from_ref(what))?;
         let path = found.pop().transpose()?.unwrap_or_default();
-        // The function of the shell reads the path, so that it is not printed on a terminal.
+        // The shell's function captures stdout, so on a terminal it is missing.
         if std::io::stdout().is_terminal() {
             output::note(&format!("a program cannot change the directory of its shell: {}", by_function()));
         }
@@ -36,7 +36,6 @@ pub(crate) fn run(what: Option<&PathBuf>) -> Result<(), Failure> {
     }
 }
 
-/// Says how the shell gets the function that goes to a worktree.
 fn by_function() -> String {
     let shell = std::env::var("SHELL").unwrap_or_default();
     match shell.rsplit('/').next().unwrap_or_default() {
@@ -48,7 +47,7 @@ fn by_function() -> String {
     }
 }
 
-/// Asks the user for one of the worktrees and returns its index. `None`: the user chose none.
+/// Asks the user for a worktree and returns its index, or `None` if the user chose none.
 fn chosen(all: &[WorktreeInfo]) -> Result<Option<usize>, Failure> {
     let lines: Vec<String> = all.iter().map(line).collect();
     for finder in FINDERS {
@@ -70,13 +69,13 @@ fn line(listed: &WorktreeInfo) -> String {
     format!("{branch}{maker}  {}", ShownPath(&listed.worktree.path))
 }
 
-/// Asks by a finder program. Each line begins with its number, which the finder hides: a path cannot come back as the answer.
+/// Asks with a finder program. Each line begins with a hidden number, because a path may not come back unchanged.
 fn by_finder(finder: &str, lines: &[String]) -> std::io::Result<Option<usize>> {
     let mut command = Command::new(finder);
     let mut child = command.args(FINDER_OPTIONS).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
         for (number, line) in lines.iter().enumerate() {
-            // A user who has chosen already reads no further.
+            // The finder stops reading once the user has chosen.
             let _ = writeln!(stdin, "{number}\t{line}");
         }
     }

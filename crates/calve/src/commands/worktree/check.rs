@@ -15,7 +15,7 @@ pub(crate) fn run(arguments: &CheckArguments, cancel: &CancelToken) -> Result<()
     let mut options = AuditOptions::default();
     options.fix = if arguments.fix { Fix::Yes } else { Fix::No };
     options.moved = FormerPathRule::Sought;
-    // Without another one, it may still name the path that it had itself.
+    // Alone, it may still name its own former path.
     let old = others.first().unwrap_or(&tree);
     options.others = others.iter().skip(1).cloned().collect();
     options.scan.cancel = cancel.clone();
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &CheckArguments, cancel: &CancelToken) -> Result<()
     if report.left() > 0 { Err(Failure::reported(FAILED)) } else { Ok(()) }
 }
 
-/// Returns the tree to look at, and the trees that it must not name.
+/// Returns the tree to check, and the trees that it must not name.
 fn trees(arguments: &CheckArguments) -> Result<(PathBuf, Vec<PathBuf>), Failure> {
     if !arguments.against.is_empty() {
         return Ok((arguments.path.clone(), arguments.against.clone()));
@@ -50,7 +50,7 @@ fn trees(arguments: &CheckArguments) -> Result<(PathBuf, Vec<PathBuf>), Failure>
     Ok((worktrees.this, worktrees.others))
 }
 
-/// Refuses a tree that is not there and that nothing names: it may be misspelled. One that was moved or deleted can still be named.
+/// Refuses a missing tree that nothing names, because it may be misspelled. A moved or deleted one can still be named.
 fn check_named(against: &[PathBuf], report: &AuditReport) -> Result<(), Failure> {
     for directory in against.iter().filter(|directory| !directory.is_dir()) {
         let above = real_path::parent(directory);

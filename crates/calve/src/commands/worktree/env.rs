@@ -1,5 +1,3 @@
-//! `calve env` and `calve exec`: a worktree's environment.
-
 use std::ffi::OsString;
 use std::process::Command;
 
@@ -21,7 +19,7 @@ use crate::{output, real_path, sys};
 pub(crate) fn run(arguments: &EnvArguments) -> Result<(), Failure> {
     let environment = Environment::find(&Program, &real_path::here()?)?;
     let root = &environment.root;
-    // Files that get new ports keep the variables of the services.
+    // Files that get new ports keep the services' variables.
     let services = if arguments.renew { environment.services()? } else { environment.readable_services()? };
     let ports = if arguments.renew { renewed(&environment)? } else { environment.ports()? };
     services::say_without_data(&services)?;
@@ -38,14 +36,14 @@ pub(crate) fn run(arguments: &EnvArguments) -> Result<(), Failure> {
         EnvFormat::File(name) => return output::result(&env_file_text(name.as_ref(), &variables)),
     };
     let line = |(name, value): &(String, String)| format!("{set}{name}{to}{}\n", quoted(value));
-    // The shell may have another worktree's values.
+    // The shell may hold another worktree's values.
     let without = |name: String| format!("{unset}{name}\n");
     let has = |name: &String| variables.iter().any(|(variable, _)| variable == name);
     let missing = configured_variables([&**root]).into_iter().filter(|name| !has(name));
     output::result(&variables.iter().map(line).chain(missing.map(without)).collect::<String>())
 }
 
-/// Quotes a value for sh and fish. A number stays as it is; a URL has no quotes in it.
+/// Quotes a value for sh and fish, except a number. URLs contain no quotes.
 fn quoted(value: &str) -> String {
     if value.bytes().all(|byte| byte.is_ascii_digit()) { value.to_owned() } else { format!("'{value}'") }
 }
@@ -69,7 +67,6 @@ pub(crate) fn exec(line: &[OsString], cancel: &CancelToken) -> Result<(), Failur
     Err(Failure::not_started(&line[0], sys::become_command(&mut command)))
 }
 
-/// Gives the worktree other ports, and says which, and what to restart.
 fn renewed(environment: &Environment<'_>) -> Result<Vec<LeasedPort>, Failure> {
     if environment.config.ports.is_empty() {
         output::note("this worktree has no ports: `[ports]` in .calve.toml names them");
@@ -87,7 +84,7 @@ fn renewed(environment: &Environment<'_>) -> Result<Vec<LeasedPort>, Failure> {
     Ok(ports)
 }
 
-/// Says which files have the new variables now. Those that Calve did not make, or that were edited, are only named.
+/// Reports the rewritten files, and warns of files that Calve did not make, or that were edited.
 pub(crate) fn say_rewritten(rewritten: &RewrittenFiles) {
     rewritten.files.iter().for_each(|file| output::note(&file_line(file)));
     for OtherValues { file, variables, .. } in &rewritten.other_values {
@@ -102,7 +99,7 @@ pub(crate) fn say_rewritten(rewritten: &RewrittenFiles) {
     }
 }
 
-/// Lists names, as in "A, B and C".
+/// Joins names, as in "A, B and C".
 fn listed(variables: &[String]) -> String {
     match variables.split_last() {
         Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
@@ -131,7 +128,7 @@ pub(crate) fn file_line(EnvFile { path, outcome, ignored }: &EnvFile) -> String 
     }
 }
 
-/// Says which files have the values of another worktree. `written` are those that have this one's.
+/// Warns of files with another worktree's values. `written` includes the file with this worktree's.
 pub(crate) fn other_values_lines(found: &[OtherValues], written: &[EnvFile]) -> Vec<String> {
     let written = written.iter().find(|file| file.outcome == EnvFileOutcome::Written).map(|file| &file.path);
     let line = |OtherValues { file, variables, .. }: &OtherValues| {
@@ -150,7 +147,7 @@ pub(crate) fn other_values_lines(found: &[OtherValues], written: &[EnvFile]) -> 
     found.iter().map(line).collect()
 }
 
-/// Returns the ports of each of these worktrees. An error is only a warning, because the callers show more than ports.
+/// Returns the ports of each worktree. An error is only a warning, because the callers show more than ports.
 pub(crate) fn of_worktrees(all: &[WorktreeInfo]) -> Vec<Vec<LeasedPort>> {
     ports_of_worktrees(&Program, all.iter().map(|listed| &listed.worktree)).unwrap_or_else(|error| {
         output::warn(&format!("no ports are shown: {error}"));
@@ -158,7 +155,7 @@ pub(crate) fn of_worktrees(all: &[WorktreeInfo]) -> Vec<Vec<LeasedPort>> {
     })
 }
 
-/// Returns the ports of a worktree that goes. Faults of theirs must not keep it.
+/// Returns the ports of a worktree being removed. An error must not prevent the removal.
 pub(crate) fn of_worktree(worktree: &Worktree) -> Vec<LeasedPort> {
     ports_of_worktrees(&Program, [worktree]).ok().and_then(|mut all| all.pop()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The facts about a new worktree: one list, from which the lines on a terminal, the receipt and the answer to an agent come.
+//! The facts about a new worktree: one list for the terminal, the receipt and the answer to an agent.
 
 use std::path::Path;
 
@@ -13,10 +13,9 @@ use crate::output;
 pub(crate) const UNTRUSTED: &str = "this worktree is from a pull request and not trusted: it gets no secrets, and its hooks do not run; \
     `calve hook approve --trust PATH` trusts it later";
 
-/// More than fit on a screen beside what the user does next are not read.
+/// Users do not read more than fits on a screen beside their next step.
 const MOST_LINES: usize = 8;
 
-/// The facts about one worktree, the most important first.
 #[derive(Debug, Default)]
 pub(crate) struct Facts(pub(crate) Vec<WorktreeFact>);
 
@@ -30,7 +29,7 @@ impl Facts {
         texts.into_iter().for_each(|text| self.add(about, text));
     }
 
-    /// Adds the parts that the worktree got besides files of `donor`, as far as it got them.
+    /// Adds the parts besides the `donor`'s files, such as ports and services.
     pub(crate) fn own_parts(&mut self, root: &Path, donor: &Path, own: &OwnParts<'_>) {
         if let Some(error) = &own.config_error {
             let text = format!("warning: no ports were leased and no data was cloned: {error}");
@@ -45,7 +44,6 @@ impl Facts {
         self.add_all(FactSubject::OtherValues, env::other_values_lines(&own.other_values, &own.env_files));
     }
 
-    /// Adds where the data of services comes from, which have none, and how to reach those that have some.
     fn services(&mut self, services: &Services<'_>) {
         self.add_all(FactSubject::Services, services::origins_line(services));
         self.add_all(FactSubject::Services, services::lacking_lines(services));
@@ -58,7 +56,7 @@ impl Facts {
         }
     }
 
-    /// Adds that the worktree has no configuration, if the one that its files come from has.
+    /// Reports a missing configuration if the donor has one.
     fn configuration(&mut self, root: &Path, donor: &Path) {
         let is_there = |root: &Path| root.join(calve_git::SHARED_CONFIG).symlink_metadata().is_ok();
         if !is_there(root) && is_there(donor) {
@@ -70,13 +68,13 @@ impl Facts {
     /// Prints the lines; with `--quiet` only the warnings.
     pub(crate) fn say(&self) {
         match output::is_quiet() {
-            // Each for itself: a line of several would hide the warning in it.
+            // One by one: `--quiet` would suppress a joined line with a warning inside.
             true => self.0.iter().for_each(|fact| output::note(&fact.text)),
             false => self.lines().iter().for_each(|line| output::note(line)),
         }
     }
 
-    /// Returns a line for each fact, as long as there are few. Otherwise facts about one thing share a line, and so do the least important.
+    /// Returns one line per fact, or if there are many, per subject. The least important share the last line.
     fn lines(&self) -> Vec<String> {
         if self.0.len() <= MOST_LINES {
             return self.0.iter().map(|fact| fact.text.clone()).collect();
@@ -92,7 +90,7 @@ impl Facts {
     }
 }
 
-/// Says which directories are from another worktree than the donor, and which do not fit their lockfile: of those with one lockfile, the first.
+/// Lists dependencies that come from another worktree than the donor or do not fit their lockfile, one per lockfile.
 pub(crate) fn dependency_lines(dependencies: &[Dependency], donor: &Path) -> Vec<String> {
     let mut lines = Vec::new();
     for (at, Dependency { path, from, lockfile, command, .. }) in dependencies.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The data of worktrees that are gone, which `calve worktree prune` removes.
+//! The data of missing worktrees, removed by `calve worktree prune`.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ fn receipt(service: &Service, removed: bool) -> PrunedData {
     PrunedData { worktree, service: service.service.clone(), server: service.name.clone(), removed }
 }
 
-/// Says which data [`remove`] would remove after these entries are gone.
+/// Lists the data that [`remove`] would remove once these entries are gone.
 pub(super) fn say(common: &Path, going: &[PathBuf], lose_data: bool) -> Result<Vec<PrunedData>, Failure> {
     let mut would_go = Vec::new();
     let Ok(home) = calve_env::database_home(&Program) else { return Ok(would_go) };
@@ -33,8 +33,8 @@ pub(super) fn say(common: &Path, going: &[PathBuf], lose_data: bool) -> Result<V
     Ok(would_go)
 }
 
-/// Ends the servers of a repository's worktrees that are gone, and removes their data. Data that may have changes which are nowhere else
-/// stays, and is named, unless `written` says otherwise.
+/// Ends the servers of a repository's missing worktrees, and removes their data. Data with possible changes that exist
+/// nowhere else is kept and reported, unless `written` permits the loss.
 pub(super) fn remove(common: &Path, written: LossRule) -> Result<Vec<PrunedData>, Failure> {
     let mut removed = Vec::new();
     let Ok(home) = calve_env::database_home(&Program) else { return Ok(removed) };

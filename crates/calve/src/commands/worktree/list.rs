@@ -72,7 +72,7 @@ fn columns(listed: &WorktreeInfo, ports: &[LeasedPort], services: &[ServiceRecei
     [format!("{here}{branch}"), state.join(" "), age, environment.join(" "), ShownPath(&worktree.path).to_string()]
 }
 
-/// Formats an age, as in "3 h": one unit is enough to tell which is old.
+/// Formats an age, as in "3 h": one unit is enough to spot an old worktree.
 fn age(age: Duration) -> String {
     let seconds = age.as_secs();
     match seconds {

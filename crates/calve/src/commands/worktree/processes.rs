@@ -1,4 +1,4 @@
-//! The processes that go on when their worktree is removed: naming them, and ending them if the user wants that.
+//! Processes that outlive their worktree: reports them, and ends them if the user agrees.
 
 use std::time::Duration;
 
@@ -9,10 +9,9 @@ use calve_git::worktree::{Meanwhile, Worktree, WorktreeProcess, processes};
 use crate::commands::worktree::env;
 use crate::{consent, output};
 
-/// Programs may need a moment to end.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Names the processes in a worktree, as in "process 25357 (node) goes on in it, and listens on 3001".
+/// Lists the processes in a worktree, as in "process 25357 (node) goes on in it, and listens on 3001".
 pub(super) fn say(worktree: &Worktree, print: fn(&str)) -> Vec<WorktreeProcess> {
     let ports: Vec<u16> = env::of_worktree(worktree).iter().map(|port| port.number).collect();
     let found = processes(&worktree.path, &ports);
@@ -28,7 +27,7 @@ pub(super) fn say(worktree: &Worktree, print: fn(&str)) -> Vec<WorktreeProcess> 
     found
 }
 
-/// Names the processes in a worktree. On a terminal, ends them if the user wants that and `may_ask`.
+/// Lists the processes in a worktree. On a terminal, ends them if the user agrees and `may_ask`.
 pub(super) fn offer_to_end(worktree: &Worktree, may_ask: bool, cancel: &CancelToken) -> Meanwhile {
     let asks = may_ask && consent::can_ask();
     let found = say(worktree, output::prompt_if(asks));

@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<()
     let start = here()?;
     let gone = worktree::plan_prune(&start)?;
     if !arguments.dry_run {
-        // The repository may have been moved.
+        // Record the entries' places, because the repository may have been moved.
         calve_env::database_home(&Program).iter().for_each(|home| calve_env::note_places(home, &gone.entries));
     }
     if !arguments.merged && !arguments.dry_run {
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<()
     }
     let data = gone_data::say(&gone.common, &gone.entries, arguments.lose_data)?;
     let (found, kept) = if arguments.merged { find_merged(&start, arguments, cancel)? } else { Default::default() };
-    // Worktrees that are gone are forgotten unasked, but not if the question about the others is answered with no.
+    // Missing worktrees are forgotten without a question, but not after a no to the question about the others.
     let question = format!("Remove {}?", counted(found.len() as u64, "worktree"));
     let confirmed = || consent::confirm("removing them", &question, "`--yes` removes them; `-n` only lists them");
     let is_agreed = !arguments.dry_run && (found.is_empty() || arguments.yes || confirmed()?);
@@ -143,7 +143,7 @@ fn remove_all(
 ) -> Result<(), Failure> {
     let mut worst = 0;
     for (number, one) in found.iter().enumerate() {
-        // It may have changed since it was shown.
+        // It may have changed since it was listed.
         if !worktree::is_still_merged(start, one)? {
             output::warn(&format!("kept `{}`: it has changed meanwhile", ShownPath(&one.worktree.path)));
             continue;

@@ -21,14 +21,14 @@ use calve_receipt::{WorktreeRemoval, WorktreeRemovePlanReceipt, WorktreeRemoveRe
 
 pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = options(arguments, cancel)?;
-    // Removing one of them goes elsewhere.
+    // Keep it, because removing a worktree changes the directory.
     let here = std::env::current_dir().ok();
     let mut what = arguments.what.clone();
     if let (Some(here), Some(first)) = (&here, what.first())
         && here.join(first).is_dir()
         && repository_of(here).is_err()
     {
-        // Outside of a repository, a path says which one is meant.
+        // Outside of a repository, the first path determines the repository.
         options.worktree.start = here.join(first);
         what.iter_mut().for_each(|path| *path = here.join(&*path));
     }
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> 
         options.worktree.what = what.pop();
         return output::json_if(arguments.json, &remove_one(&options, arguments, here.as_deref(), !arguments.yes)?);
     };
-    // All are looked up first: the directory that their paths are relative to may be removed with one of them.
+    // Find all of them first: the directory of relative paths may be removed with one of them.
     let (start, found) = worktree::find_all(&options.worktree.start, &what)?;
     (options.worktree.start, options.worktree.is_found) = (start, true);
     let mut documents = Vec::new();
@@ -49,13 +49,13 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> 
     ended
 }
 
-/// Removes a worktree as `calve worktree remove PATH` does, with `--lose-data` if `lose_data` says so.
+/// Removes a worktree like `calve worktree remove PATH`, with `--lose-data` if `lose_data`.
 pub(super) fn merged(start: &Path, path: &Path, lose_data: bool, cancel: &CancelToken) -> Result<(), Failure> {
     let arguments = RemoveWorktreeArguments { lose_data, ..RemoveWorktreeArguments::default() };
     let mut options = options(&arguments, cancel)?;
     options.worktree.start = start.to_path_buf();
     options.worktree.what = Some(path.to_path_buf());
-    // About all that are merged, the user was asked once.
+    // The user has already agreed to all merged worktrees.
     remove_one(&options, &arguments, None, false).map(|_| ())
 }
 
@@ -75,7 +75,7 @@ fn options(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<
     Ok(RemoveOptions { worktree, consent, trusts_hook: arguments.trust })
 }
 
-/// Removes one worktree. Prints where to go from `here` if that was in it. On a terminal, `may_ask` about its processes.
+/// Removes one worktree. If `here` was in it, prints the place to go to. On a terminal, `may_ask` about its processes.
 fn remove_one(
     options: &RemoveOptions,
     arguments: &RemoveWorktreeArguments,
@@ -99,7 +99,7 @@ fn remove_one(
     let mut before = |worktree: &Worktree| {
         let ended =
             if worktree.is_gone { Meanwhile::Nothing } else { processes::offer_to_end(worktree, may_ask, cancel) };
-        // The shell's directory may go; the directory of this process would keep the engine from removing it.
+        // The user's shell may stay in it, but this process's directory would keep the engine from removing it.
         let _ = worktree.path.parent().map(std::env::set_current_dir);
         ended
     };
@@ -173,13 +173,13 @@ fn say(removed: &WorktreeRemoveReport, fate: BranchFate) {
     }
 }
 
-/// Says where ignored files are that only this worktree had. It is a warning if they lost something on the way.
+/// Reports where its ignored files are kept, as a warning if something was lost on the way.
 pub(super) fn say_kept(kept: &KeptFiles) {
     let line = unsaved::kept_line(kept);
     if kept.losses.is_empty() { output::note(&line) } else { output::warn(&line) }
 }
 
-/// Returns the error for a failure after the directory was removed. It also says where the ignored files are, in case only it is read.
+/// Builds the error after the directory was removed, with the place of the ignored files, in case only it is read.
 fn half_done(removed: &WorktreeRemoveReport, failure: Failure) -> Failure {
     let Some(why) = failure.receipt else { return failure };
     let kept = removed.kept.as_ref();
@@ -189,7 +189,7 @@ fn half_done(removed: &WorktreeRemoveReport, failure: Failure) -> Failure {
     Failure::stated(failure.code, text, why.hint.unwrap_or_else(|| "`calve worktree prune` forgets the rest".into()))
 }
 
-/// Names a branch that goes, as in "`x` (was 63e454a, 1 commit that no other branch has)".
+/// Names a branch to be deleted, as in "`x` (was 63e454a, 1 commit that no other branch has)".
 fn named(branch: &GoingBranch) -> String {
     let own = match branch.own_commits {
         0 => String::new(),

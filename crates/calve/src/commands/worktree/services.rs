@@ -1,5 +1,3 @@
-//! The words for the services of a worktree.
-
 use std::collections::BTreeSet;
 
 use calve_core::internal::ShownPath;
@@ -12,7 +10,7 @@ use crate::failure::{Failure, with_hint};
 use crate::host::Program;
 use crate::output;
 
-/// Says where the data comes from that was cloned now. `None` if none was.
+/// Describes the origins of newly cloned data. `None` without any.
 pub(crate) fn origins_line(services: &Services<'_>) -> Option<String> {
     let origins: Vec<String> =
         services.origins.iter().map(|(name, origin)| format!("`{name}` from {}", origin_text(origin))).collect();
@@ -44,7 +42,7 @@ pub(crate) fn lacking_lines(services: &Services<'_>) -> Vec<String> {
 
 pub(crate) fn complete(services: &mut Services<'_>) -> Result<(), Failure> {
     let mut lacking = std::mem::take(&mut services.lacking);
-    // That of a command which is not approved is the same for each.
+    // A command that is not approved gives the same error for each service.
     let mut told = BTreeSet::new();
     lacking.retain(|(_, error)| told.insert(error.to_string()));
     let last = lacking.pop();
@@ -52,7 +50,7 @@ pub(crate) fn complete(services: &mut Services<'_>) -> Result<(), Failure> {
     last.map_or(Ok(()), |(_, error)| Err(error.into()))
 }
 
-/// Says which of the wanted services have no data, and how they get it.
+/// Reports the chosen services without data, and how they get it.
 pub(crate) fn say_without_data(services: &Services<'_>) -> Result<(), Failure> {
     for (name, obstacle) in services.without_data()? {
         let how = obstacle.unwrap_or_else(|| "`calve up` clones it".into());
@@ -61,12 +59,12 @@ pub(crate) fn say_without_data(services: &Services<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Describes whose the data is, as in "service `db` of `PATH`".
+/// Names the owner of the data, as in "service `db` of `PATH`".
 pub(crate) fn whose(service: &Service) -> String {
     format!("service `{}` of `{}`", service.service, ShownPath(&last_root(service)))
 }
 
-/// Returns the services of each of these worktrees. The caller wants to know more, so errors are only said.
+/// Returns the services of each worktree. Errors are only printed, because the caller shows more than services.
 pub(crate) fn of_worktrees(all: &[WorktreeInfo]) -> Vec<Vec<ServiceReceipt>> {
     calve_env::services_of_worktrees(&Program, all).unwrap_or_else(|error| {
         output::failure(&error.into());

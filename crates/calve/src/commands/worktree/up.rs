@@ -1,5 +1,3 @@
-//! `calve up`, `down`, `status` and `logs`: the services of a worktree.
-
 use std::path::Path;
 
 use calve_core::CancelToken;
@@ -77,7 +75,7 @@ pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &CancelToken) -> 
         env::say_rewritten(&environment.rewrite_files(&variables)?);
         Ok(())
     };
-    // The server that ran is to run again whatever becomes of the files.
+    // Restart a server that ran, even if the files cannot be rewritten.
     let rewritten = if reset.has_new_url { rewrite() } else { Ok(()) };
     services.finish_reset(&reset, cancel)?;
     rewritten?;
@@ -107,7 +105,7 @@ pub(crate) fn status(json: bool) -> Result<(), Failure> {
     output::result(&receipts.iter().map(line).collect::<String>())
 }
 
-/// Describes the space that a service takes up, as in "31 MB memory, 12 MB disk". `None` if neither is known.
+/// Describes a service's memory and disk space, as in "31 MB memory, 12 MB disk". `None` if neither is known.
 pub(crate) fn taken(service: &ServiceReceipt) -> Option<String> {
     let memory = service.memory_bytes.map(|bytes| format!("{} memory", size(bytes)));
     let disk = service.disk_bytes.map(|bytes| format!("{} disk", size(bytes)));
@@ -123,7 +121,6 @@ fn here() -> Result<Environment<'static>, Failure> {
     Ok(Environment::find(&Program, &real_path::here()?)?)
 }
 
-/// Says so if the worktree has no services. Prints them as JSON if that is wanted.
 fn finish(root: &Path, services: &Services<'_>, json: bool) -> Result<(), Failure> {
     if services.is_empty() {
         output::note(NONE);

@@ -45,7 +45,6 @@ fn show(root: &Path, change: &FileChange, tell: fn(&str)) {
     tell(text.trim_end());
 }
 
-/// Fails if a file stays as it is that should not.
 fn left_alone(changes: &[FileChange]) -> Result<(), Failure> {
     let mut left = changes.iter().filter(|change| matches!(change.outcome, Edit::LeftAlone(_)));
     let Some(first) = left.next() else { return Ok(()) };

@@ -1,5 +1,3 @@
-//! `calve hook`: what coding agents call, and approving a project's hooks.
-
 mod install;
 mod setup;
 
@@ -32,13 +30,13 @@ pub(crate) fn run(command: &HookCommand, cancel: &CancelToken) -> Result<(), Fai
     }
 }
 
-/// An agent's question is a few lines.
+/// An agent's request has a few lines.
 const QUESTION_BYTES: u64 = 1024 * 1024;
 
 const EXPECTED: &str = "give one JSON object on stdin: `{\"cwd\": \"/path/of/repository\", \"name\": \"topic\"}` to create a worktree, \
     `{\"worktree_path\": \"/path/of/worktree\"}` to remove one";
 
-/// Reads one JSON object from stdin, and waits for nothing behind it: not all agents close stdin afterwards.
+/// Reads one JSON object from stdin, not to its end: some agents keep stdin open.
 fn question() -> Result<Value, Failure> {
     let input = std::io::stdin().lock().take(QUESTION_BYTES);
     let mut values = serde_json::Deserializer::from_reader(input).into_iter::<Value>();
@@ -51,7 +49,7 @@ fn question() -> Result<Value, Failure> {
     }
 }
 
-/// Returns the first of some fields that is present: agents have renamed the fields over time.
+/// Returns the first field that is present: agents have renamed fields over time.
 fn field<'v>(question: &'v Value, names: &[&str]) -> Option<&'v str> {
     names.iter().find_map(|name| question.get(name)?.as_str()).filter(|value| !value.is_empty())
 }
@@ -72,7 +70,7 @@ fn worktree_create(arguments: &WorktreeCreateArguments, cancel: &CancelToken) ->
     if cancel.is_cancelled() {
         return Err(calve_git::Error::Interrupted.into());
     }
-    // It prints the path. A signal that tells this process to end is for it.
+    // Exec: it prints the path and receives this process's signals.
     Err(crate::sys::become_command(add.arg("--").arg(&branch)).into())
 }
 
@@ -83,7 +81,7 @@ fn worktree_remove(force: bool) -> Result<(), Failure> {
         let what = format!("`worktree_path` is not an absolute path: `{}`", ShownPath(&path));
         return Err(Failure::stated(USAGE, what, EXPECTED));
     }
-    // Asked from the repository's main worktree: the shell of an agent is mostly in the one that goes.
+    // Run it from the main worktree, because the agent's shell is usually in the one being removed.
     let worktrees = calve_git::escape::worktrees_of(&path)?;
     let place = worktrees.others.iter().find(|place| place.is_dir()).unwrap_or(&path);
     let mut remove = calve(place, "remove")?;
@@ -91,7 +89,7 @@ fn worktree_remove(force: bool) -> Result<(), Failure> {
     output::path(&path)
 }
 
-/// Turns a name into one that git accepts for a branch. Agents make names of words.
+/// Turns an agent's name, often words, into a valid branch name.
 fn branch_of(name: &str) -> Result<String, Failure> {
     let fits = |c: char| c.is_alphanumeric() || "._/+@-".contains(c);
     let branch: String = name.trim().chars().map(|c| if fits(c) { c } else { '-' }).collect();
@@ -102,7 +100,6 @@ fn branch_of(name: &str) -> Result<String, Failure> {
     Ok(branch)
 }
 
-/// Returns a command that runs this program's `calve worktree` command of that name in `place`.
 fn calve(place: &Path, what: &str) -> Result<Command, Failure> {
     let mut command = Command::new(std::env::current_exe()?);
     command
@@ -114,7 +111,7 @@ fn calve(place: &Path, what: &str) -> Result<Command, Failure> {
     Ok(command)
 }
 
-/// Runs the command without its stdout. Its prose goes to the same stderr.
+/// Runs the command, discarding its stdout. Its messages go to stderr.
 fn finished(command: &mut Command) -> Result<(), Failure> {
     let status = command.stderr(Stdio::inherit()).output()?.status;
     if status.success() {
@@ -127,7 +124,7 @@ fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
     let repository = repository_of(&arguments.path)?;
     let root = calve_git::escape::worktrees_of(&arguments.path)?.this;
     if arguments.trust {
-        // A mistake in it comes before anything is trusted.
+        // Report a configuration error before trusting anything.
         Config::load(&root)?;
         if trust_commit(&root)? {
             output::note(&format!("the commit in `{}` is trusted from now on", ShownPath(&root)));

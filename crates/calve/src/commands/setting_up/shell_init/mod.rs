@@ -3,7 +3,7 @@ use crate::cli::setting_up::WithFunctions;
 use crate::failure::Failure;
 use crate::output;
 
-/// bash and zsh read the same one.
+/// For bash and zsh.
 const POSIX: &str = include_str!("calve.sh");
 const FISH: &str = include_str!("calve.fish");
 
@@ -15,7 +15,7 @@ pub(crate) fn run(shell: WithFunctions) -> Result<(), Failure> {
     };
     let registration = completions::registration(name)?.unwrap_or_default();
     let registration = String::from_utf8_lossy(&registration);
-    // Before `compinit`, zsh has nothing to register with.
+    // Before `compinit`, zsh cannot register completions.
     let registration = match shell {
         WithFunctions::Zsh => format!("if (( $+functions[compdef] )); then\n{}\nfi\n", registration.trim()),
         _ => registration.into_owned(),

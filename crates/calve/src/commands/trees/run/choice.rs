@@ -1,5 +1,3 @@
-//! The question on a terminal what is to become of the changes.
-
 use std::io;
 use std::path::Path;
 
@@ -14,8 +12,8 @@ use crate::failure::Failure;
 use crate::sys::Answers;
 use crate::{output, sys};
 
-/// Asks until there is an answer, and does as it says. Ctrl-C and Ctrl-D discard the changes; an empty line, which may have been meant for the
-/// command, does not. If the user cannot answer, the changes are set aside.
+/// Asks until there is an answer, and follows it. Ctrl-C and Ctrl-D discard the changes; an empty line does not,
+/// because it may have been meant for the command. If the user cannot answer, the changes are set aside.
 pub(super) fn resolve(copy: &mut PrivateCopy, base: &BaseState) -> Result<(), Failure> {
     ask(copy, base).unwrap_or_else(|_| {
         set_aside(copy);
@@ -23,7 +21,7 @@ pub(super) fn resolve(copy: &mut PrivateCopy, base: &BaseState) -> Result<(), Fa
     })
 }
 
-/// Fails if nobody can answer.
+/// Fails if the terminal cannot be read.
 fn ask(copy: &mut PrivateCopy, base: &BaseState) -> io::Result<Result<(), Failure>> {
     let mut answers = Answers::new()?;
     loop {
@@ -74,13 +72,13 @@ fn ask(copy: &mut PrivateCopy, base: &BaseState) -> io::Result<Result<(), Failur
             _ => {}
         }
         if cancel.is_cancelled() {
-            // Ctrl-C has stopped the command, not the questions.
+            // Ctrl-C has stopped the action, not the questions.
             answers = Answers::new()?;
         }
     }
 }
 
-/// Asks where to keep the copy, and does. Returns false if there is no answer that will do.
+/// Asks for a destination and keeps the copy there. Returns false without a usable answer.
 fn keep_where_asked(copy: &PrivateCopy, answers: &Answers, cancel: &CancelToken) -> io::Result<bool> {
     output::prompt("keep it at:");
     let Some(answer) = answers.line()?.filter(|answer| !answer.trim().is_empty()) else { return Ok(false) };

@@ -1,5 +1,3 @@
-//! The private copy of a tree, and where its changes are kept.
-
 use std::path::{Path, PathBuf};
 
 use calve_core::error::PrivateError;
@@ -16,7 +14,7 @@ pub(super) struct PrivateCopy {
     pub(super) changes: Changes,
 }
 
-/// Counts the changes. A file that has become a directory is a deleted one; directories count where nothing else has changed in kind.
+/// Counts the changes. A file turned directory counts as deleted; directories count only if no file is involved.
 pub(super) fn summary(changes: &Changes) -> String {
     let is_file = |kind: Option<EntryKind>| kind.is_some_and(|kind| kind != EntryKind::Directory);
     let (mut changed, mut new, mut deleted, mut directories) = (0, 0, 0, 0);
@@ -45,7 +43,7 @@ pub(super) fn keep_copy(overlay: &PrivateOverlay, dst: &Path, cancel: &CancelTok
     Ok(report)
 }
 
-/// Keeps a copy with the command's changes, maybe hours of work, beside the tree that did not take them. Returns whether nothing is lost.
+/// Keeps a copy beside the tree that did not take the changes, maybe hours of work. Returns true if nothing is lost.
 pub(super) fn keep_beside(copy: &PrivateCopy, error: &Error) -> bool {
     match error {
         Error::Private(PrivateError::HalfApplied { .. }) => return true,
@@ -67,7 +65,7 @@ pub(super) fn keep_beside(copy: &PrivateCopy, error: &Error) -> bool {
     }
 }
 
-/// Moves what the command has changed to where it stays, which takes neither time nor room on the disk.
+/// Moves the changed entries to a permanent place, which takes neither time nor disk space.
 pub(super) fn set_aside(copy: &mut PrivateCopy) {
     let overlay = &mut copy.overlay;
     if overlay.changes(ChangesUse::Show).is_ok_and(|changes| changes.is_empty()) {
@@ -98,7 +96,7 @@ fn free_name_beside(tree: &Path) -> PathBuf {
     free.take(1000).find(|dst| dst.symlink_metadata().is_err()).unwrap_or_else(|| tree.to_path_buf())
 }
 
-/// Returns the absolute path of a destination. Fails if an overlay would hide it, or if it exists.
+/// Returns the absolute path of a destination. Fails if it exists, or if an overlay would hide it.
 pub(super) fn outside(dst: &Path, tree: &Path) -> Result<PathBuf, Failure> {
     let dst = std::path::absolute(dst)?;
     let parent = real_path::resolve(dst.parent().unwrap_or(&dst))?;
@@ -115,12 +113,12 @@ pub(super) fn outside(dst: &Path, tree: &Path) -> Result<PathBuf, Failure> {
     Ok(dst.file_name().map_or_else(|| dst.clone(), |name| parent.join(name)))
 }
 
-/// Returns where the changes are, while the command runs: not where the command would see them, in its tree.
+/// Returns the directory for changes while the command runs. Fails if it is in `tree`, where the command would see it.
 pub(super) fn changes_directory(tree: Option<&Path>) -> Result<PathBuf, Failure> {
     let home = home::directory()
         .map_err(|why| Failure::stated(FAILED, format!("no directory for changes: {why}"), "set CALVE_HOME"))?;
     let changes = home.join("runs");
-    // Looked at before anything is made.
+    // Check before creating anything.
     let there = changes.ancestors().find(|above| above.exists()).unwrap_or(&changes);
     if let Some(tree) = tree
         && real_path::resolve(there)?.starts_with(tree)

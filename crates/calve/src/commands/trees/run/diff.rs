@@ -1,4 +1,4 @@
-//! The changes of `calve run`, as a unified diff in the form of git's, which `git apply` and `patch -p1` read.
+//! Prints the changes of `calve run` as a unified diff in git's format, for `git apply` and `patch -p1`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use super::copy::PrivateCopy;
 use crate::failure::Failure;
 use crate::sys;
 
-/// A file that is longer, or has a zero byte, is named only, in such a way that `git apply` refuses the whole diff.
+/// A longer file, or one with a zero byte, is only named, in a way that makes `git apply` refuse the whole diff.
 const LONGEST_TEXT: u64 = 16 << 20;
 
-/// After this time a diff need not be the shortest one any more.
+/// After this time a diff need not be minimal.
 const SEARCH: Duration = Duration::from_secs(2);
 
 pub(super) fn print(copy: &PrivateCopy, write: impl Fn(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
@@ -24,7 +24,7 @@ pub(super) fn print(copy: &PrivateCopy, write: impl Fn(&[u8]) -> Result<(), Fail
         let (before, after) = (DiffSide::new(change.before, before), DiffSide::new(change.after, after));
         let mut text = Vec::new();
         match (&before, &after) {
-            // As git has it: the one goes, the other comes.
+            // Like git: delete the one, then create the other.
             (Some(old), Some(new)) if old.is_link() != new.is_link() => {
                 file_diff(&mut text, path, before.as_ref(), None);
                 file_diff(&mut text, path, None, after.as_ref());
@@ -37,9 +37,9 @@ pub(super) fn print(copy: &PrivateCopy, write: impl Fn(&[u8]) -> Result<(), Fail
 }
 
 struct DiffSide {
-    /// As git has modes.
+    /// In git's form.
     mode: &'static str,
-    /// `None`: they are too long.
+    /// `None` if too long.
     contents: Option<Vec<u8>>,
 }
 
@@ -72,9 +72,9 @@ fn file_diff(out: &mut Vec<u8>, path: &Path, before: Option<&DiffSide>, after: O
         (None, Some(new)) => format!("new file mode {}\n", new.mode),
         (Some(old), None) => format!("deleted file mode {}\n", old.mode),
         (Some(old), Some(new)) if old.mode != new.mode => format!("old mode {}\nnew mode {}\n", old.mode, new.mode),
-        // The change is nothing that a diff can tell, such as another owner.
+        // A diff cannot express the change, such as another owner.
         (Some(_), Some(_)) if is_same => return,
-        // Without it, `patch` takes a symlink for a file, and git leaves out what is no text, and takes the rest.
+        // Otherwise `patch` takes a symlink for a file, and git skips binary files but applies the rest.
         (Some(_), Some(new)) if new.is_link() || !is_text => format!("old mode {0}\nnew mode {0}\n", new.mode),
         _ => String::new(),
     };
@@ -94,7 +94,7 @@ fn hunks(out: &mut Vec<u8>, names: [&[u8]; 2], old: &[u8], new: &[u8]) {
     let diff = TextDiff::configure().timeout(SEARCH).diff_slices(&old, &new);
     for (index, hunk) in diff.unified_diff().iter_hunks().enumerate() {
         if index == 0 {
-            // With a space in it, a name ends at the tabulator.
+            // A tab ends a name that contains a space.
             let end = |name: &[u8]| if name.contains(&b' ') { &b"\t\n"[..] } else { b"\n" };
             out.extend([b"--- ", names[0], end(names[0]), b"+++ ", names[1], end(names[1])].concat());
         }
@@ -109,7 +109,7 @@ fn hunks(out: &mut Vec<u8>, names: [&[u8]; 2], old: &[u8], new: &[u8]) {
     }
 }
 
-/// Returns the name as git writes it: in quotes, if it has control characters, quotes or backslashes.
+/// Quotes a name like git if it has control characters, quotes or backslashes.
 fn name(prefix: &str, path: &Path) -> Vec<u8> {
     let bytes = [prefix.as_bytes(), sys::path_bytes(path)].concat();
     if !bytes.iter().any(|byte| byte.is_ascii_control() || b"\"\\".contains(byte)) {

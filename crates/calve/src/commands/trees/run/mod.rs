@@ -47,12 +47,12 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
         }
         _ => Ok(()),
     };
-    // The error before says more; the next run deletes the leftovers.
+    // An earlier error says more; the next run deletes the leftovers.
     let discarded = discard(copy.overlay);
     let code = ended?.map_or(0, |(code, _)| code);
     outcome?;
     match untold {
-        // Nothing that was asked for is left out in silence.
+        // Never omit requested output silently.
         Some(error) if arguments.json || arguments.diff || arguments.keep.is_some() => return Err(error.into()),
         Some(error) if arguments.apply && code == 0 => return Err(error.into()),
         Some(error) => output::warn(&format!("cannot tell what changed: {error}")),
@@ -83,7 +83,7 @@ fn contained(
     cancel: &CancelToken,
 ) -> Result<ExitStatus, Failure> {
     let refused = overlay.contain(command, here)?;
-    // Until here a signal was for nobody else.
+    // Until here a signal could only be meant for this process.
     if cancel.is_cancelled() {
         return Err(Error::Interrupted.into());
     }
@@ -96,7 +96,7 @@ fn contained(
     })?)
 }
 
-/// Says it where it took seconds.
+/// Mentions copying that took seconds.
 fn tell_of_copying(copy: &PrivateCopy) {
     const MUCH: u64 = 1 << 28;
     let copied = copy.overlay.most_copied(&copy.changes);
@@ -105,7 +105,7 @@ fn tell_of_copying(copy: &PrivateCopy) {
     }
 }
 
-/// Does with the changes what the user has asked for, and says so.
+/// Applies, keeps or drops the changes as requested, and reports it.
 fn finish(
     arguments: &RunArguments,
     copy: &mut PrivateCopy,
@@ -139,7 +139,7 @@ fn finish(
             return Err(error.into());
         }
     };
-    // Not before: the changes do not come back.
+    // Report a failed write only now, because it must not keep the changes from being kept or applied.
     printed?;
     if arguments.json {
         output::json(&RunReceipt {
@@ -159,7 +159,7 @@ fn finish(
     Ok(())
 }
 
-/// Returns the root of the repository around a directory, or the directory if there is none.
+/// Returns the root of the repository around a directory, or the directory itself outside of any.
 fn repository(here: &Path) -> PathBuf {
     let found = here.ancestors().find(|directory| directory.join(".git").symlink_metadata().is_ok());
     found.unwrap_or(here).to_path_buf()

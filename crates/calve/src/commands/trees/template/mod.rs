@@ -83,7 +83,7 @@ fn list(templates: &Templates, json: bool) -> Result<(), Failure> {
     for (name, found) in templates.list()? {
         let template = match found {
             Ok(template) => Some(template),
-            // Removed meanwhile.
+            // It has been removed meanwhile.
             Err(Error::Template(TemplateError::Unknown(_))) => continue,
             Err(_) => None,
         };
@@ -165,7 +165,7 @@ fn difference_line(difference: &Difference) -> String {
 fn remove(templates: &Templates, names: &[String], json: bool, cancel: &CancelToken) -> Result<(), Failure> {
     let mut removed = TemplateRemoveReceipt { names: Vec::new() };
     let ended = operands::each(names, |name| {
-        // Both may be on a file system that is not mounted.
+        // Either one may be on an unmounted file system.
         templates.check_removable(name)?;
         spares::store()?.remove(&SpareSource::Template(name.clone()), cancel)?;
         clear_away(&templates.remove(name)?);

@@ -1,5 +1,3 @@
-//! The words of `calve worktree add` for what a worktree consists of, and what has to be done about it.
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -102,7 +100,7 @@ fn none_cloned(why: NotClonedReason) -> &'static str {
     }
 }
 
-/// Says what is checked out, and what a new branch begins at.
+/// Describes the checkout, and the start of a new branch.
 fn on(target: &AddTarget) -> String {
     match (target.branch.as_deref(), &target.start) {
         (Some(branch), Some(start)) => {
@@ -115,23 +113,23 @@ fn on(target: &AddTarget) -> String {
     }
 }
 
-/// Warns of a new branch that a server may have too.
+/// Warns of a new branch whose name a server may already have.
 fn unasked_line(target: &AddTarget) -> Option<String> {
     let (branch, remote) = (target.branch.as_ref()?, target.start.as_ref()?.unasked.as_ref()?);
     let (branch, remote) = (ShownPath(branch), ShownPath(remote));
     Some(format!("warning: the server of `{remote}` could not be asked whether it has a branch `{branch}`"))
 }
 
-/// Returns where worktrees are subvolumes, but that which was cloned is not one.
+/// Returns true if the worktree is a subvolume but its source is not.
 fn could_be_a_snapshot(added: &AddReport) -> bool {
     let is_subvolume = |path: &Path| calve_core::internal::is_subvolume(path).ok();
-    // Where extents are shared, the donor is on the same btrfs.
+    // Shared extents prove that the donor is on the same btrfs.
     added.files.clone.strategy == Strategy::Reflink
         && is_subvolume(&added.worktree.path) == Some(true)
         && is_subvolume(&added.worktree.donor) == Some(false)
 }
 
-/// Adds which references pointed back: the numbers, and of those that are still there the first.
+/// Counts the references out of the worktree, and names the first remaining one.
 fn describe_audit(audit: &AuditReport, facts: &mut Facts) {
     let count = |action| audit.findings.iter().filter(|found| found.action == action).count();
     let (repaired, dropped) = (count(Action::Repaired), count(Action::Dropped));
@@ -151,13 +149,13 @@ fn describe_audit(audit: &AuditReport, facts: &mut Facts) {
     }
 }
 
-/// Returns whether nobody misses such an entry, so that only `--json` has it.
+/// Returns true for entries that no user misses; only `--json` lists them.
 fn is_expected(reason: SkipReason) -> bool {
     use left_behind::{NESTED_WORKTREE, RUNTIME};
     matches!(reason, SkipReason::Socket | SkipReason::CalvesOwn | NESTED_WORKTREE | RUNTIME)
 }
 
-/// Says what was left out that somebody could miss, and why: the first of each reason, and the number of the others.
+/// Describes the other entries left out: the first for each reason, and the number of the rest.
 fn left_lines(left: &[SkippedEntry]) -> Vec<String> {
     let mut reasons: BTreeMap<(bool, SkipReason), Vec<&SkippedEntry>> = BTreeMap::new();
     for entry in left.iter().filter(|left| !is_expected(left.reason)) {

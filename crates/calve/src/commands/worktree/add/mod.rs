@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
     }
 }
 
-/// Says what there is after a failure, and returns it.
+/// Reports earlier errors and the remains after a failure, and returns the failure.
 fn say_failed(AddFailure { error, earlier, rest }: AddFailure, is_json: bool) -> Failure {
     earlier.into_iter().for_each(|error| _ = output::failure(&error.into()));
     match rest {
@@ -54,7 +54,7 @@ fn say_failed(AddFailure { error, earlier, rest }: AddFailure, is_json: bool) ->
                     ShownPath(&path)
                 ));
             }
-            // The exit code says that it has failed, whatever becomes of this.
+            // The exit code reports the failure in any case.
             if !is_json && path.exists() {
                 let _ = output::path(&path);
             }
@@ -87,7 +87,7 @@ impl AddSteps for Steps<'_> {
             let text = "warning: `--env-file` wrote nothing, because the worktree has no ports and no services";
             self.facts.add(FactSubject::EnvFiles, text);
         }
-        // The next spare takes both processors and the disk from whoever waits for this worktree.
+        // Start the next spare only now: it competes for processors and disk with the user's new worktree.
         let proposed = spares::keep_requested(added);
         if added.files.clone.spares_wanted || proposed.is_none() && added.spares_request.is_some() {
             reaper::start_background(reaper::REFILL);
@@ -112,7 +112,7 @@ fn plan(options: &AddOptions, arguments: &AddArguments) -> Result<(), Failure> {
     if arguments.json { output::json(&plan_receipt(&planned, services.receipts()?)) } else { Ok(()) }
 }
 
-/// Says what became of the worktree of an agent that could not be finished.
+/// Converts the failure to finish an agent's worktree, with the fate of the worktree as its hint.
 fn say_taken_back(error: calve_env::Error, taken_back: TakenBack) -> Failure {
     let hint = match taken_back {
         TakenBack::Removed { worktree, unfinished } => {
