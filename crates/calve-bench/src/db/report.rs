@@ -14,7 +14,6 @@ use super::steps::Step;
 use crate::report::{Report, Section, or_dash, shown_bytes, shown_ms};
 use crate::stats::{median, spread};
 
-/// Adds the runs to a report that has its own facts already.
 pub(super) fn complete(
     report: &mut Report,
     bench: &DatabaseBench<'_>,

@@ -1,4 +1,4 @@
-//! The report as Markdown, which is also what a terminal shows.
+//! The report as Markdown, which terminals show as well.
 
 use calve_receipt::bench::{NotRun, NotRunReason};
 
