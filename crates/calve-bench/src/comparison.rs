@@ -20,7 +20,6 @@ struct Ranking<'a> {
     failed: Vec<&'a WorkloadRuns>,
 }
 
-/// Adds the runs to a report that has its own facts.
 pub(crate) fn complete(report: &mut Report, runs: &Runs) {
     let rankings = rankings(&runs.rows);
     describe(report, runs);
@@ -84,7 +83,6 @@ fn rankings(rows: &[WorkloadRuns]) -> Vec<Ranking<'_>> {
 }
 
 impl Ranking<'_> {
-    /// Returns the time of a row as a multiple of the fastest row's.
     fn ratio(&self, row: &WorkloadRuns) -> Spread {
         ratio(&row.times(), &self.rows[0].times())
     }

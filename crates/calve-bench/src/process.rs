@@ -1,5 +1,3 @@
-//! One run of a program: in a process group of its own, which ends with it.
-
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};

@@ -1,5 +1,3 @@
-//! Other programs that a bench runs, and their versions.
-
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -147,7 +147,6 @@ impl Bench<'_, '_> {
         self.memory_bytes.is_some_and(|memory| kept > memory / 2)
     }
 
-    /// Deletes the results of earlier runs when they are in the way.
     fn ensure_room(&mut self, round: u32) -> Result<(), BenchError> {
         if !self.scratch.runs.is_empty() && (!has_room(self.scratch, self.needs)? || self.fills_memory()) {
             (self.setup.say)("deleting the results of earlier runs, to make room");

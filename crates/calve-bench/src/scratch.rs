@@ -222,7 +222,6 @@ fn hold(directory: &OwnedFd) -> bool {
     rustix::fs::flock(directory, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// Deletes a tree if it is there.
 pub(crate) fn delete(path: &Path, cancel: &CancelToken) -> Result<(), BenchError> {
     let mut options = RemoveOptions::default();
     options.wait = RemovalWait::Yes;

@@ -42,7 +42,6 @@ impl Selection {
     }
 }
 
-/// Returns a command without its places.
 fn label(command: &str) -> String {
     command.split(' ').filter(|word| !["SRC", "SRC/", "DST", "A", "B"].contains(word)).collect::<Vec<_>>().join(" ")
 }
@@ -51,7 +50,6 @@ fn program(label: &str) -> &str {
     label.split(' ').next().unwrap_or(label)
 }
 
-/// Returns each value once, at its first place.
 fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut once = Vec::new();
     for value in values {

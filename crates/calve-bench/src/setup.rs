@@ -1,5 +1,3 @@
-//! The options of every bench, and its scratch directory.
-
 use std::path::Path;
 use std::time::Duration;
 

@@ -1,6 +1,5 @@
 use calve_receipt::bench::Spread;
 
-/// Statistics of one or more values, in their unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Summary {
     pub(crate) mean: f64,
@@ -46,7 +45,6 @@ pub(crate) fn ratio(times: &[(u32, f64)], base: &[(u32, f64)]) -> Spread {
     spread(values).unwrap_or(Spread { median: f64::NAN, min: f64::NAN, max: f64::NAN, values: Vec::new() })
 }
 
-/// Returns `None` without values.
 pub(crate) fn spread(values: Vec<f64>) -> Option<Spread> {
     let Summary { median, min, max, .. } = Summary::from_values(&values)?;
     Some(Spread { median, min, max, values })

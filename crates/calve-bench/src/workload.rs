@@ -1,5 +1,3 @@
-//! Commands to compare, and their results.
-
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -100,7 +98,6 @@ impl WorkloadRuns {
         self.samples.iter().map(|sample| sample.usage.seconds).collect()
     }
 
-    /// Returns the round and the seconds of each run.
     pub(crate) fn times(&self) -> Vec<(u32, f64)> {
         self.samples.iter().map(|sample| (sample.round, sample.usage.seconds)).collect()
     }

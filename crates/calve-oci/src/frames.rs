@@ -149,7 +149,6 @@ impl FrameCompressor {
         Ok(())
     }
 
-    /// Returns the blob, its frames, and the tar's digest.
     pub(crate) fn finish(mut self) -> io::Result<(Spool, Vec<Frame>, String)> {
         self.end_frame()?;
         Ok((self.blob, self.frames, digest_of(self.tar)))

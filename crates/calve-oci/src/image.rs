@@ -89,7 +89,6 @@ pub(crate) fn ranges(entries: &[PortableEntry]) -> Vec<Range<usize>> {
     divide(entries, |entry| (&entry.path, contents(entry)))
 }
 
-/// Divides any entries, each with a path and a size of contents, likewise.
 pub(crate) fn divide<E>(entries: &[E], of: impl Fn(&E) -> (&[u8], u64)) -> Vec<Range<usize>> {
     let weighed = entries.iter().map(|entry| {
         let (path, contents) = of(entry);
@@ -154,7 +153,6 @@ fn chance(path: &[u8]) -> u64 {
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// Returns the size of an entry's own contents.
 pub(crate) fn contents(entry: &PortableEntry) -> u64 {
     match entry.kind {
         PortableKind::File { size, .. } => size,

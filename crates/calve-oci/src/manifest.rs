@@ -33,7 +33,6 @@ pub(crate) struct Image<'i> {
     pub(crate) manifest: &'i ImageManifest,
 }
 
-/// A template whose manifests were fetched and checked.
 pub(crate) struct FetchedTemplate<'i> {
     pub(crate) template: Arc<PortableTemplate>,
     pub(crate) key: String,

@@ -73,7 +73,6 @@ impl<'i> Revision<'i> {
 /// Ranges of entries, each with its layer if that is known.
 type ListedLayers<'i> = Vec<(Option<&'i Descriptor>, Range<usize>)>;
 
-/// The entries of a revision, and their places in the template.
 pub(crate) struct Listing<'i> {
     pub(crate) layers: ListedLayers<'i>,
     pub(crate) entries: Arc<PortableTemplate>,

@@ -1,5 +1,3 @@
-//! Sending blobs, and naming them as one image.
-
 use std::collections::BTreeMap;
 
 use serde::Serialize;

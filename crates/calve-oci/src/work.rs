@@ -1,5 +1,3 @@
-//! Grouping the parts of an image, and working on them in several threads.
-
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -101,7 +101,6 @@ fn warn_of_size(report: &mut Report, bytes: u64) {
     }
 }
 
-/// The commands' sources, and the strategies that work there.
 struct PreparedTree {
     sources: Sources,
     copied: bool,
@@ -199,7 +198,6 @@ impl PreparedTree {
     }
 }
 
-/// Returns the error for a selection of which nothing can run here.
 fn nothing_to_run(not_run: &[NotRun]) -> BenchError {
     let reasons: Vec<String> = not_run.iter().map(|one| format!("`{}`: {}", one.command, one.reason)).collect();
     let reasons = if reasons.is_empty() { "Calve's own choice does the same".into() } else { reasons.join("; ") };

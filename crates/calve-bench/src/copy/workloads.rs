@@ -93,7 +93,6 @@ fn program_of(command: &'static str) -> &'static str {
     command.split(' ').next().unwrap_or(command)
 }
 
-/// Returns the commands that can be run, and the others with the reason.
 pub(crate) fn choose(
     sources: &Sources,
     probe: &ProbeReport,

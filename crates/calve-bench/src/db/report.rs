@@ -1,5 +1,3 @@
-//! The report of `calve bench db`.
-
 use calve_core::Strategy;
 use calve_db::{DatabaseTemplate, ServerProgram};
 use calve_receipt::bench::{

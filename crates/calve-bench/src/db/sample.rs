@@ -125,7 +125,6 @@ impl Servers<'_> {
     }
 }
 
-/// Returns the reason if this way is not available here.
 fn refusal(way: ServerVariant, error: &BenchError) -> Option<String> {
     let BenchError::Db(error) = error else { return None };
     match error {

@@ -11,7 +11,6 @@ use super::client::Session;
 use crate::error::BenchError;
 use crate::scratch::Scratch;
 
-/// A way to a server with data of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServerVariant {
     Strategy(Strategy),

@@ -70,7 +70,6 @@ impl DatabaseBench<'_> {
         Ok(steps.into())
     }
 
-    /// Does `work` with a pool of one server, and removes the pool again.
     fn with_pool(&self, work: impl FnOnce() -> Result<(), BenchError>) -> Result<(), BenchError> {
         let mut options = PoolOptions::default();
         options.size = 1;

@@ -25,7 +25,6 @@ pub(super) const PROTOCOL: u8 = 2;
 pub(super) struct GitOutput {
     pub(super) ended: ProcessResult,
     pub(super) stdout: Vec<u8>,
-    /// All of its stderr.
     pub(super) said: String,
 }
 
@@ -49,9 +48,8 @@ fn listen() -> io::Result<(PipeWriter, JoinHandle<Vec<u8>>)> {
     Ok((writer, heard))
 }
 
-/// Starts git with the bench's own configuration.
 pub(super) struct GitPrograms<'a> {
-    /// Has that configuration, and the stand-in for `git upload-pack`.
+    /// Has the bench's own configuration, and the stand-in for `git upload-pack`.
     home: PathBuf,
     cancel: &'a CancelToken,
 }

@@ -1,5 +1,3 @@
-//! The report of `calve bench git`.
-
 use calve_receipt::bench::{
     BenchFailure, BenchResult, Conditions, GitConditions, GitRepository, GitResult, ResultDetails, Times,
 };
@@ -21,7 +19,6 @@ pub(super) struct CaseResult {
     pub(super) failure: Option<BenchFailure>,
 }
 
-/// A step of a test, over all its samples.
 struct StepRow {
     case: &'static Case,
     step: Step,

@@ -37,7 +37,6 @@ fn named(url: &RepositoryUrl) -> String {
 }
 
 impl Source {
-    /// Parses a path or a URL.
     pub fn parse(text: &str) -> Result<Self, BenchError> {
         let url = parse(text)?;
         if url.kind == Transport::Local {

@@ -1,5 +1,3 @@
-//! The report as Markdown, which terminals show as well.
-
 use calve_receipt::bench::{NotRun, NotRunReason};
 
 use super::{Report, Table};

@@ -38,7 +38,6 @@ const { node, bun } = process.versions;
 console.log(JSON.stringify({ node, bun, found }));";
 
 impl Node {
-    /// Asks the `node` on the PATH for its version.
     pub(super) fn find() -> Result<Self, BenchError> {
         let mut command = Command::new(NODE);
         command.arg("-e").arg(ASK).args(places()).stdin(Stdio::null());

@@ -1,5 +1,3 @@
-//! The ways to write: Node's own, and Calve's.
-
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -84,7 +84,6 @@ impl LayerWriter {
         Ok((offset, chunks))
     }
 
-    /// Returns the blob, and the tar's digest.
     pub(super) fn finish(mut self) -> io::Result<(Spool, String)> {
         self.between.extend([0; 2 * BLOCK_BYTES as usize]);
         self.end_between()?;

@@ -1,5 +1,3 @@
-//! The description of an image's data, in its annotations.
-
 use std::collections::BTreeMap;
 
 use crate::image::ENGINE;

@@ -1,5 +1,3 @@
-//! Answers of a registry: further attempts and redirects.
-
 use std::time::Duration;
 
 use ureq::Body;

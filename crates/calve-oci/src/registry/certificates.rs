@@ -1,5 +1,3 @@
-//! The certificates that registries are checked with.
-
 use std::env;
 use std::ffi::OsStr;
 use std::path::Path;

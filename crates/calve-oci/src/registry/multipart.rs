@@ -6,7 +6,6 @@ use std::ops::Range;
 /// A line is a boundary or a header. Longer ones are not read.
 const LONGEST_LINE: u64 = 1024;
 
-/// Returns the boundary in a `Content-Type`.
 pub(super) fn boundary(content_type: &str) -> Option<&str> {
     let (kind, parameters) = content_type.split_once(';')?;
     let is_multipart = kind.trim().eq_ignore_ascii_case("multipart/byteranges");
