@@ -15,14 +15,13 @@ use pyo3::types::PyBytes;
 use crate::running::{InsideGuard, Operation};
 use crate::{EndSignal, EndTeller, Handle, PAUSE, builder, failed, no_thread, path, wrong};
 
-/// Adds to the module what Python finds in it.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<WriteSession>()?;
     module.add_function(wrap_pyfunction!(read_files, module)?)
 }
 
-/// Runs `work` on a thread of its own, and waits for it. What a signal handler raises ends it, and is raised when it has ended: such
-/// handlers run on the main thread alone, which the interpreter does not end.
+/// Runs `work` on a thread of its own, and waits for it. A signal handler's exception ends it, and is raised after
+/// that: such handlers run on the main thread alone, which the interpreter does not end.
 fn watched<T: Send>(
     py: Python<'_>,
     handle: &Handle,
@@ -33,10 +32,10 @@ fn watched<T: Send>(
     let operation = Operation::begin(handle.cancel.clone());
     std::thread::scope(|scope| {
         let running = || {
-            // Also by a panic.
+            // Also after a panic.
             let _telling = EndTeller(&ended);
             let _operation = operation;
-            // What has been given up before it begins touches nothing.
+            // Work cancelled before it begins touches nothing.
             if handle.cancel.is_cancelled() { Err(Error::Interrupted) } else { work() }
         };
         let thread = builder().spawn_scoped(scope, running).map_err(no_thread)?;

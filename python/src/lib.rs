@@ -1,9 +1,9 @@
-//! What the PyPI package `calve` calls. Private to it: `calve/*.py` has the public functions.
+//! The native half of the PyPI package `calve`. Private to it: `calve/*.py` has the public functions.
 //!
-//! Work runs on threads of its own with the GIL released. The package waits for it in turns of 50 ms and calls back in between, so that
-//! no function of Python's runs on top of one of this module. A thread that has to wait for the GIL while the interpreter ends never
-//! gets it and is ended where it is: none may be in this module then (`running.rs`).
-//! Reports and errors cross as JSON.
+//! Work runs on threads of its own with the GIL released. The package waits in turns of 50 ms and calls back in
+//! between, so that no Python function runs on top of one of this module. While the interpreter ends, a thread that
+//! waits for the GIL never gets it and ends where it is: none may be in this module then (`running.rs`). Reports and
+//! errors cross as JSON.
 
 mod files;
 mod plain;
@@ -65,10 +65,10 @@ fn path(bytes: Vec<u8>) -> PathBuf {
     std::ffi::OsString::from_vec(bytes).into()
 }
 
-/// How often the calling thread looks up.
+/// Interval at which the calling thread looks up.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Whether the work has ended.
+/// Set once the work has ended.
 #[derive(Default)]
 struct EndSignal(Mutex<bool>, Condvar);
 
@@ -183,7 +183,7 @@ fn clone_tree(
     options.protect = vec![path(home)];
     options.progress = Arc::clone(&handle.progress);
     options.cancel = handle.cancel.clone();
-    // Asked for on the thread that calls: another one may not read the environment while Python changes it.
+    // Read on the calling thread: another one may not read the environment while Python changes it.
     let kept = calve_core::internal::home_directory(|name| std::env::var_os(name), std::env::home_dir());
     options.spares = kept.as_deref().ok().map(calve_core::options::SpareUse::in_home);
     Work::start(handle, move || {

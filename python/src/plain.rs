@@ -1,4 +1,4 @@
-//! What stands in for functions of `shutil`. Whatever is not done here, the package leaves to those.
+//! Replacements for functions of `shutil`. The package leaves everything else to those.
 
 use std::collections::BTreeSet;
 use std::collections::HashSet;
@@ -39,7 +39,7 @@ fn copy_plain(src: Vec<u8>, dst: Vec<u8>, symlinks: bool, left_out: Vec<Vec<u8>>
             cancel.cancel();
         }
     }));
-    // Nobody is told.
+    // No receipt needs the count, which takes a look at each small file.
     options.internal.inlined = InlinedBytes::WithShared;
     if !left_out.is_empty() {
         let left_out: HashSet<PathBuf> = left_out.into_iter().map(path).collect();
@@ -59,7 +59,7 @@ fn copy_plain(src: Vec<u8>, dst: Vec<u8>, symlinks: bool, left_out: Vec<Vec<u8>>
     })
 }
 
-/// Returns whether the owner may write to each directory that leads to one of `links`.
+/// Returns true if the owner may write to each directory that leads to one of `links`.
 fn may_be_added(root: &Path, links: &[PathBuf]) -> bool {
     let directories: BTreeSet<&Path> = links.iter().flat_map(|link| link.ancestors().skip(1)).collect();
     let owners = |mode: u32| mode & 0o700 == 0o700;

@@ -1,4 +1,4 @@
-//! What is running in this process, so that it can be ended when the interpreter is, and who waits for it with the GIL released.
+//! Work in this process, to be ended with the interpreter, and the threads that wait for it with the GIL released.
 
 use std::process::id;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,13 +9,13 @@ use calve_core::CancelToken;
 struct RunningOperations {
     next: u64,
     operations: Vec<RunningOperation>,
-    /// Threads of Python's that are in this module and may release the GIL there.
+    /// Python's threads in this module, which may release the GIL there.
     inside: Vec<(u32, ThreadId)>,
-    /// The thread in which the interpreter exits. It waits for what it does itself, and for nobody else.
+    /// The thread in which the interpreter exits. It waits for its own work, and for no other that begins later.
     exiting: Option<ThreadId>,
 }
 
-/// A child that was forked has the list, and none of the threads.
+/// A forked child has the list, but none of the threads.
 struct RunningOperation {
     number: u64,
     process: u32,
@@ -53,13 +53,13 @@ impl Drop for Operation {
     }
 }
 
-/// The presence of a thread of Python's in this module. It is to be dropped with the GIL held, last: then the thread is back in Python
+/// Presence of a Python thread in this module. Drop it last, with the GIL held: the thread is then back in Python
 /// before any other has the GIL.
 pub(crate) struct InsideGuard(u32, ThreadId);
 
 impl InsideGuard {
-    /// Notes that a thread of Python's is inside. `None` where the interpreter exits in another thread, which does not wait for this one
-    /// any more: the GIL must not be released.
+    /// Notes a thread's presence. `None` if the interpreter exits in another thread, which no longer waits for this
+    /// one: the GIL must not be released.
     pub(crate) fn enter() -> Option<Self> {
         let mut running = lock();
         let (process, thread) = (id(), current().id());
@@ -80,7 +80,7 @@ impl Drop for InsideGuard {
     }
 }
 
-/// Ends all of them, and returns when they have ended and no other thread is in this module. Others begin no more.
+/// Ends all operations. Returns when they have ended and no other thread is in this module. No more begin.
 pub(crate) fn end_all() {
     let mut running = lock();
     let (own, exiting) = (id(), current().id());

@@ -1,4 +1,4 @@
-//! The contents of a tree: counted, read once, told from its state at another time, and compared with a copy of it.
+//! Counts a tree, reads it once, detects its changes, and compares it with a copy.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -20,15 +20,15 @@ use calve_receipt::human::{counted, size};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Census {
     pub(crate) files: u64,
-    /// With the root.
+    /// Includes the root.
     pub(crate) directories: u64,
     pub(crate) symlinks: u64,
     pub(crate) others: u64,
-    /// The sum of the files' sizes.
+    /// Sum of the files' sizes.
     pub(crate) bytes: u64,
-    /// The same in blocks.
+    /// The same in whole blocks.
     block_bytes: u64,
-    /// The hash of all paths, types, sizes and modification times.
+    /// Hash of all paths, modes, sizes and modification times.
     fingerprint: u64,
 }
 
@@ -37,7 +37,7 @@ impl Census {
         self.files + self.directories + self.symlinks + self.others
     }
 
-    /// Returns the most that a copy of it needs: its contents without holes, and two kilobytes for each entry's inode and name.
+    /// Returns the largest need of a copy: contents without holes, and 2 KiB for each entry's inode and name.
     pub(crate) fn room(&self) -> Room {
         let bytes = self.block_bytes + self.entries() * 2048;
         // Block groups and logs: a file system is never filled to its last byte.
@@ -50,7 +50,7 @@ impl Census {
     }
 }
 
-/// Whether contents are read as well, which brings them into memory.
+/// Reading contents brings them into memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContentReading {
     Read,
@@ -82,14 +82,14 @@ pub(crate) fn take(root: &Path, contents: ContentReading, cancel: &CancelToken) 
         let mut hasher = DefaultHasher::new();
         let relative = path.strip_prefix(root).unwrap_or(path);
         (relative.as_os_str(), metadata.mode(), size, metadata.mtime(), metadata.mtime_nsec()).hash(&mut hasher);
-        // A sum, because directories are not listed in the same order every time.
+        // A sum, since directories are not listed in the same order every time.
         census.fingerprint = census.fingerprint.wrapping_add(hasher.finish());
         Ok(())
     })?;
     Ok(census)
 }
 
-/// Counts the ways in which the entries of a copy differ from those of its source, but for contents.
+/// Counts how the entries of a copy differ from those of its source, except for contents.
 pub(crate) fn not_kept(
     source: &Path,
     copy: &Path,
@@ -117,7 +117,7 @@ pub(crate) fn not_kept(
     Ok(lost)
 }
 
-/// Visits every entry, the root first. It leaves out what vanishes meanwhile.
+/// Visits every entry, the root first, and skips those that vanish meanwhile.
 fn walk(
     root: &Path,
     cancel: &CancelToken,
@@ -167,7 +167,7 @@ fn read(path: &Path, buffer: &mut [u8]) -> io::Result<()> {
     let file = open(flags);
     #[cfg(target_os = "linux")]
     let file = match open(flags | OFlags::NOATIME) {
-        // Only its owner may leave the access time alone.
+        // Only a file's owner may use O_NOATIME.
         Err(Errno::PERM) => open(flags),
         opened => opened,
     };

@@ -1,4 +1,4 @@
-//! The report of a bench that compares commands: a section for each group, and a sentence for each about who is faster.
+//! The report of a bench that compares commands: for each group, a section and a sentence about the faster ones.
 
 use calve_receipt::bench::{
     BenchFailure, BenchResult, BenchSide, CommandConditions, CommandResult, Conditions, NotRun, NotRunReason,
@@ -13,14 +13,13 @@ use crate::runs::Runs;
 use crate::stats::ratio;
 use crate::workload::{Group, Role, Workload, WorkloadRuns};
 
-/// The rows of one group: those that were measured, the fastest first.
+/// The rows of a group. Measured ones are sorted, the fastest first.
 struct Ranking<'a> {
     group: &'a Group,
     rows: Vec<&'a WorkloadRuns>,
     failed: Vec<&'a WorkloadRuns>,
 }
 
-/// Adds the runs to a report that has its own facts already.
 pub(crate) fn complete(report: &mut Report, runs: &Runs) {
     let rankings = rankings(&runs.rows);
     describe(report, runs);
@@ -84,17 +83,16 @@ fn rankings(rows: &[WorkloadRuns]) -> Vec<Ranking<'_>> {
 }
 
 impl Ranking<'_> {
-    /// Returns the time of a row as a multiple of the fastest row's.
     fn ratio(&self, row: &WorkloadRuns) -> Spread {
         ratio(&row.times(), &self.rows[0].times())
     }
 
-    /// Returns the result that the peers are compared with, when it was measured.
+    /// Returns the row that the peers are compared with, if it was measured.
     fn reference(&self) -> Option<&WorkloadRuns> {
         self.rows.iter().copied().find(|row| row.workload.role == Role::Reference)
     }
 
-    /// Returns the command of Calve's that this peer is faster than.
+    /// Returns Calve's command if this peer is faster.
     fn beaten_by(&self, row: &WorkloadRuns) -> Option<&str> {
         let reference = self.reference()?;
         let is_faster = row.workload.role == Role::Peer && row.median() < reference.median();
@@ -136,7 +134,7 @@ impl Ranking<'_> {
             let bounds =
                 [values.iter().copied().fold(f64::INFINITY, f64::min), values.iter().copied().fold(0.0, f64::max)];
             let memory = row.middle(|sample| sample.usage.peak_memory_bytes as f64);
-            // The bench's own size is where the kernel begins to count, so that a smaller peak cannot be told.
+            // The kernel counts from the bench's own size on: a smaller peak is invisible.
             let floor = memory_floor_bytes.unwrap_or(0) as f64;
             let memory = if memory <= floor { format!("≤ {}", shown_bytes(floor)) } else { shown_bytes(memory) };
             let mut cells = vec![
@@ -192,7 +190,7 @@ pub(crate) fn missing(command: impl Into<String>, program: &str, source: Program
     NotRun { command: command.into(), why: NotRunReason::Missing, reason, remedy: Some(source.to_string()) }
 }
 
-/// Makes the entry of a command that is not possible here. `hint` words a remedy.
+/// Makes the entry of a refused command. `hint` words a remedy.
 pub(crate) fn refused(
     command: impl Into<String>,
     refusal: &calve_core::Refusal,

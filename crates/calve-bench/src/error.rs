@@ -1,12 +1,10 @@
-//! Errors of a bench: what went wrong, what to do next, and whose fault it is.
-
 use std::io;
 
 use thiserror::Error;
 
 use crate::remedy::Remedy;
 
-/// Why a bench could not be run. Failures of the programs that it measures are in its report instead.
+/// Failure of a bench. Failures of the programs that it measures are in its report instead.
 #[derive(Debug, Error)]
 pub enum BenchError {
     #[error(transparent)]

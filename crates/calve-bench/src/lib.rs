@@ -1,7 +1,7 @@
-//! The bench: commands that take turns, each run into a new place, the measurements, and the report of them.
+//! The bench: commands take turns, each run makes a new path, and a report has the measurements.
 //!
-//! One subject, one folder: `copy`, `db`, `git` and `write` have the commands and their data; everything else here knows nothing of
-//! them. Unix only: it measures programs by what Unix tells of processes.
+//! Each subject has a folder with its commands and data: `copy`, `db`, `git`, `worktree` and `write`. Everything else
+//! knows nothing of them. Unix only: it measures programs by Unix's accounts of processes.
 
 mod census;
 mod comparison;

@@ -1,4 +1,4 @@
-//! The machine that it all ran on, and how busy others kept it.
+//! The machine, and how busy others kept it.
 
 use std::time::SystemTime;
 
@@ -28,7 +28,7 @@ fn kibibytes(file: &str, name: &str) -> Option<u64> {
     first_field(file, name)?.split_whitespace().next()?.parse::<u64>().ok().map(|number| number * 1024)
 }
 
-/// Returns the most memory that this process has had: a program that it starts is counted from there on.
+/// Returns this process's peak memory: the kernel counts a program that it starts from there on.
 pub(crate) fn own_peak_memory_bytes() -> Option<u64> {
     kibibytes("/proc/self/status", "VmHWM")
 }
@@ -40,19 +40,19 @@ fn load() -> Option<f64> {
 /// Returns the options of the mount, and those of its file system.
 pub(crate) fn mount_options(place: &FileSystemReport) -> String {
     let Some((mount, system)) = place.mount_options.split_once(';') else { return "unknown options".into() };
-    // Whether one may write is said of the mount already.
+    // The mount's own options have `rw` or `ro` already.
     let own = system.split(',').filter(|option| !["", "rw", "ro"].contains(option));
     mount.split(',').chain(own).collect::<Vec<_>>().join(",")
 }
 
-/// The kernel shows hundredths of a second to programs, on all common architectures.
+/// Unit of the kernel's times for programs, on all common architectures.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// A clock that ticks this seldom says nothing about shorter times.
+/// Such ticks say nothing about shorter times.
 const SHORTEST_SECONDS: f64 = 0.3;
 
-/// Returns how long the processors have worked for programs and other virtual machines. Not for the kernel: that works for the measured
-/// programs as well.
+/// Returns the processors' time for programs and other virtual machines. The kernel's is left out, since it works for
+/// the measured programs as well.
 pub(crate) fn busy_seconds() -> Option<f64> {
     let text = fs_err::read_to_string("/proc/stat").ok()?;
     let fields = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
@@ -61,7 +61,7 @@ pub(crate) fn busy_seconds() -> Option<f64> {
     Some((ticks.first()? + ticks.get(1)? + ticks.get(7).unwrap_or(&0.0)) / TICKS_PER_SECOND)
 }
 
-/// Returns how many processors others kept busy in the last `seconds`, on average. `before`: [`busy_seconds`] then.
+/// Returns how many processors others kept busy for `seconds`, on average. `before`: [`busy_seconds`] at their start.
 pub(crate) fn others_since(before: f64, seconds: f64, own_user_seconds: f64) -> Option<f64> {
     if seconds < SHORTEST_SECONDS {
         return None;

@@ -1,5 +1,3 @@
-//! One run of a program: started in a process group of its own, waited for, and ended with all that it started.
-
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
@@ -19,9 +17,9 @@ use crate::report::Usage;
 
 pub(crate) struct ProcessResult {
     pub(crate) status: ExitStatus,
-    /// Time from before its start to its end, CPU with that of its children; memory at least the bench's own, where the kernel begins to count.
+    /// Wall time, CPU with its children, and memory of at least the bench's own, where the kernel begins to count.
     pub(crate) usage: Usage,
-    /// The processors that others, or other virtual machines, used meanwhile. `None` where the system does not tell, and for a short run.
+    /// Processors used by others, virtual machines included. `None` if the system has no number, or for a short run.
     pub(crate) others: Option<f64>,
 }
 
@@ -39,20 +37,20 @@ impl ProcessResult {
     }
 }
 
-/// Runs a command that is ready but for its process group to its end, or kills it when cancelled. Whatever of its process group is left then is
-/// killed in either case.
+/// Runs a command in a process group of its own, or kills it when cancelled. Kills the rest of the group in either
+/// case.
 pub(crate) fn measure_command(command: &mut Command, cancel: &CancelToken) -> io::Result<ProcessResult> {
     run_command(command, None, cancel, |_, _| ())
 }
 
-/// Runs a command as [`measure_command`] does, for no longer than `patience`, with `watch` on a thread beside it.
+/// Runs a command like [`measure_command`], for at most `patience`, with `watch` on a thread beside it.
 pub(crate) fn run_command(
     command: &mut Command,
     patience: Option<Duration>,
     cancel: &CancelToken,
     watch: impl FnOnce(Pid, &AtomicBool) + Send,
 ) -> io::Result<ProcessResult> {
-    // A group of its own: Ctrl-C goes to the bench alone, and all that a program started can be ended at once.
+    // Ctrl-C goes to the bench alone, and a program can be ended with all its descendants.
     command.process_group(0);
     let (began, busy) = (Instant::now(), busy_seconds());
     let mut child = command.spawn()?;
@@ -69,7 +67,7 @@ pub(crate) fn run_command(
         has_ended.store(true, Ordering::Relaxed);
         seconds
     })?;
-    // It is not waited for yet, so that its number, which is the group's too, cannot be given to another process.
+    // It is not reaped yet, so that its number, also the group's, cannot be given to another process.
     let _ = kill_process_group(group, Signal::KILL);
     let used = child.wait4()?;
     wait_until_group_is_gone(group);
@@ -87,7 +85,7 @@ fn kill_when_cancelled(group: Pid, ended: &Receiver<()>, give_up: Option<Instant
     }
 }
 
-/// Waits until nothing is left of a process group. Killed processes need a moment, and until then they may still make files.
+/// Waits for a process group's end. Killed processes need a moment, and may make files until then.
 fn wait_until_group_is_gone(group: Pid) {
     let give_up = Instant::now() + Duration::from_secs(5);
     while test_kill_process_group(group).is_ok() && Instant::now() < give_up {

@@ -1,5 +1,3 @@
-//! The programs of others that a bench runs, and their versions.
-
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +11,7 @@ use crate::error::BenchError;
 use crate::process;
 use crate::setup::check_cancelled;
 
-/// Finds a program on the PATH, or where administrators' programs are, which the PATH of a user often lacks.
+/// Finds a program on the PATH, or among administrators' programs, which a user's PATH often lacks.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
@@ -22,7 +20,7 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
     })
 }
 
-/// Returns the first line that each program says of its version, Calve first; "unknown" if it does not say so soon.
+/// Returns the first line of each program's `--version`, Calve first, or "unknown" if there is none soon.
 pub(crate) fn versions(
     calve: &Path,
     names: Vec<&'static str>,
@@ -38,15 +36,14 @@ pub(crate) fn versions(
     Ok(versions)
 }
 
-/// A program that waits for something else than to be asked is not waited for.
+/// Limit for a program that does something else than print its version.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A version is a line, whatever else is printed.
 const LONGEST: u64 = 4096;
 
 fn version(program: &Path, cancel: &CancelToken) -> Option<String> {
-    // A pipe holds more than the part that is read. A program that writes more than that is ended after a while.
+    // A pipe holds more than is read here. A program that writes more than a pipe holds is ended after a while.
     let (mut reader, writer) = std::io::pipe().ok()?;
-    // The output that is there when it has ended counts. A child that has left its group may keep the other end open for long.
+    // Output up to the program's end counts. A child outside its group may keep the pipe open for long.
     rustix::fs::fcntl_setfl(&reader, OFlags::NONBLOCK).ok()?;
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null()).stdout(writer).stderr(Stdio::null());

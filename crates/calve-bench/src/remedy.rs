@@ -1,4 +1,4 @@
-//! Remedies against errors of a bench, in the words of the program, which is who uses this library.
+//! Remedies for errors of a bench, in the words of the program that uses this library.
 
 use strum::IntoStaticStr;
 
@@ -65,7 +65,7 @@ pub enum Remedy {
     ChangeWrite,
 }
 
-/// Where a program that commands are compared with comes from.
+/// Source of a program that commands are compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProgramSource {
     #[error("install it with the system's package manager")]

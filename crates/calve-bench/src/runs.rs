@@ -1,4 +1,4 @@
-//! The runs: in rounds, in another order each time, each into a new place, with nothing else going on.
+//! The runs: in rounds, each in another order, each run at a new path, with nothing else going on.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,12 +18,12 @@ use crate::workload::{Leftovers, OwnTimes, Sample, Workload, WorkloadRuns};
 pub(crate) struct Runs {
     pub(crate) rows: Vec<WorkloadRuns>,
     pub(crate) rounds: u32,
-    /// When earlier results were deleted to make room: "before round 2".
+    /// Times at which results were deleted to make room: "in round 2".
     pub(crate) deletions: Vec<String>,
 }
 
-/// Gives each of so many a turn in every round, in another order each time, as long as `take` returns true: it has not failed, and
-/// can be run here. Returns the number of rounds.
+/// Gives each of `count` items a turn in every round, in another order each time, until `take` returns false for it.
+/// Returns the number of rounds.
 pub(crate) fn take_turns(
     count: usize,
     rounds: Rounds,
@@ -41,8 +41,8 @@ pub(crate) fn take_turns(
     Ok(done)
 }
 
-/// Runs all of them. A failure of a program is in its row; an error is of the bench itself. `estimate`: the most that one run makes. `inspect`
-/// looks at the result of a workload's first run, and returns notes about it.
+/// Runs all workloads. A program's failure is in its row; an error is the bench's own. `estimate` is the most that one
+/// run makes. `inspect` returns notes about the result of a workload's first run.
 pub(crate) fn run(
     setup: &BenchSetup<'_>,
     rounds: Rounds,
@@ -69,7 +69,7 @@ struct Bench<'a, 'h> {
     inspect: &'a dyn Fn(&Path) -> Vec<String>,
     scratch: &'a mut Scratch<'h>,
     rows: Vec<WorkloadRuns>,
-    /// The known need of one run: as estimated, or more when a run took more.
+    /// The need of one run: the estimate, or more if a run took more.
     needs: Room,
     deletions: Vec<String>,
 }
@@ -116,7 +116,7 @@ impl Bench<'_, '_> {
             None => {
                 let ProcessResult { mut usage, others, .. } = ran?;
                 usage.seconds = own.seconds.unwrap_or(usage.seconds);
-                // A program that fails may have filled the disk.
+                // Only after a success: a program that fails may have filled the disk.
                 self.needs.bytes = self.needs.bytes.max(u64::try_from(disk_bytes).unwrap_or(0));
                 let took = duration(Duration::from_secs_f64(usage.seconds));
                 (self.setup.say)(&format!("round {round}  {took:>9}  {}", self.rows[index].workload.command));
@@ -141,13 +141,12 @@ impl Bench<'_, '_> {
         self.rows[index].failed = Some(failure);
     }
 
-    /// Reports whether results fill the memory: their names, inodes and contents stay in memory, and would push out the source's.
+    /// Returns true if results fill the memory: cached, they would push out the source.
     fn fills_memory(&self) -> bool {
         let kept = self.scratch.runs.len() as u64 * self.estimate.bytes;
         self.memory_bytes.is_some_and(|memory| kept > memory / 2)
     }
 
-    /// Deletes the results of earlier runs when they are in the way.
     fn ensure_room(&mut self, round: u32) -> Result<(), BenchError> {
         if !self.scratch.runs.is_empty() && (!has_room(self.scratch, self.needs)? || self.fills_memory()) {
             (self.setup.say)("deleting the results of earlier runs, to make room");
@@ -195,7 +194,7 @@ fn failure(ran: &std::io::Result<ProcessResult>, round: u32, dst: &Path, said: &
     Some(BenchFailure { round, exit_code, signal, reason, ..BenchFailure::default() })
 }
 
-/// Returns the turns of a round, each in another order. Each second one goes backwards, so that a slowing machine is as hard on the first as the last.
+/// Returns a round's order. Each second one goes backwards: a slowing machine is as hard on the first as on the last.
 fn order(count: usize, round: u32) -> Vec<usize> {
     let mut order = shuffled(count, u64::from(round.div_ceil(2)));
     if round > 0 && round.is_multiple_of(2) {
@@ -204,7 +203,7 @@ fn order(count: usize, round: u32) -> Vec<usize> {
     order
 }
 
-/// Returns the numbers below `count` in an order that depends on `seed` alone, so that a run of the bench can be repeated exactly.
+/// Returns the numbers below `count` in an order by `seed` alone, so that a bench can be repeated exactly.
 pub(crate) fn shuffled(count: usize, seed: u64) -> Vec<usize> {
     // SplitMix64, by Sebastiano Vigna.
     let mut state = seed;

@@ -1,4 +1,4 @@
-//! The hidden directory that everything is made in, and that is removed whatever happens.
+//! The hidden directory for everything that a bench makes, removed whatever happens.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -19,14 +19,14 @@ use crate::machine::mount_options;
 use crate::remedy::Remedy;
 use crate::report::Report;
 
-/// Dropping it removes it, and so do all ends of the bench but `kill -9`.
+/// Removed on drop, and at every end of the bench but `kill -9`.
 pub(crate) struct Scratch<'a> {
     pub(crate) path: PathBuf,
     directory: OwnedFd,
     next: u32,
     pub(crate) runs: Vec<PathBuf>,
     removed: bool,
-    /// Hears what could not be removed, and what earlier benches left.
+    /// Reports remains of this bench and of earlier ones.
     say: &'a dyn Fn(&str),
 }
 
@@ -49,20 +49,20 @@ impl<'a> Scratch<'a> {
         tell_of_earlier_ones(&into, say);
         let path = reserve(&into)?;
         let directory = open(&path).map_err(|errno| {
-            // Nothing is in it yet, and nothing else would remove it.
+            // It is empty, and nothing else would remove it.
             let _ = rustix::fs::rmdir(&path);
             unusable(&path, errno)
         })?;
-        // Where there are no such locks the next bench has nothing to say of it, that is all.
+        // Without such locks, the next bench only has nothing to report.
         hold(&directory);
         let scratch = Self { path, directory, next: 0, runs: Vec::new(), removed: false, say };
-        // It may be in a work tree of git.
+        // It may be in a git work tree.
         fs_err::write(scratch.path.join(".gitignore"), "*\n")
             .map_err(|error| BenchError::failed(error.to_string(), Remedy::FreeSpaceOrChooseAnotherPlace))?;
         Ok(scratch)
     }
 
-    /// Returns a path in it that is not there yet. [`Self::delete_runs`] deletes what a run makes of it.
+    /// Returns a new path, which [`Self::delete_runs`] deletes.
     pub(crate) fn next_run(&mut self) -> PathBuf {
         self.next += 1;
         let path = self.path.join(format!("run-{}", self.next));
@@ -81,12 +81,12 @@ impl<'a> Scratch<'a> {
         self.runs.pop().map_or(Ok(()), |path| delete(&path, cancel))
     }
 
-    /// Returns where programs write what they have to say. It is empty now.
+    /// Returns an empty file for a program's stderr.
     pub(crate) fn stderr(&self) -> Result<Stdio, BenchError> {
         Ok(Stdio::from(File::from(fs_err::File::create(self.path.join(STDERR))?)))
     }
 
-    /// Returns the latest program's words, on one line.
+    /// Returns the last program's stderr on one line.
     pub(crate) fn said(&self) -> String {
         const LONGEST: usize = 400;
         let bytes = fs_err::read(self.path.join(STDERR)).unwrap_or_default();
@@ -96,7 +96,7 @@ impl<'a> Scratch<'a> {
         plain.chars().filter(|c| !c.is_control()).take(LONGEST).collect()
     }
 
-    /// Returns the used space of the file system that `df` shows, in bytes.
+    /// Returns the file system's used space in bytes, as `df` shows it.
     pub(crate) fn used_bytes(&self) -> Result<u64, BenchError> {
         let stat = self.stat()?;
         Ok(stat.f_blocks.saturating_sub(stat.f_bfree) * stat.f_frsize)
@@ -104,7 +104,7 @@ impl<'a> Scratch<'a> {
 
     pub(crate) fn free(&self) -> Result<Room, BenchError> {
         let stat = self.stat()?;
-        // btrfs has no number of inodes to tell.
+        // btrfs reports no number of inodes.
         let inodes = if stat.f_files == 0 { u64::MAX } else { stat.f_favail };
         Ok(Room { bytes: stat.f_bavail * stat.f_frsize, inodes })
     }
@@ -113,7 +113,7 @@ impl<'a> Scratch<'a> {
         rustix::fs::fstatvfs(&self.directory).map_err(|errno| self.failed(Operation::Stat, errno))
     }
 
-    /// Writes everything onto the disk, so that no run pays for what another one wrote.
+    /// Writes everything to the disk, so that no run pays for another's writes.
     pub(crate) fn flush(&self) -> Result<(), BenchError> {
         #[cfg(target_os = "linux")]
         rustix::fs::syncfs(&self.directory).map_err(|errno| self.failed(Operation::Sync, errno))?;
@@ -122,7 +122,7 @@ impl<'a> Scratch<'a> {
         Ok(())
     }
 
-    /// Waits after a deletion until the number of used bytes stands still: file systems give the space back in the background.
+    /// Waits after a deletion until the used space stands still: file systems free it in the background.
     pub(crate) fn wait_for_freed_space(&self) -> Result<(), BenchError> {
         let give_up = Instant::now() + Duration::from_secs(20);
         let mut before = None;
@@ -152,10 +152,10 @@ impl<'a> Scratch<'a> {
         Error::Io { operation, path: self.path.clone(), source: errno.into() }.into()
     }
 
-    /// Removes everything, and tells when it could not.
+    /// Removes everything, and fails where a drop would only report.
     pub(crate) fn remove(mut self) -> Result<(), BenchError> {
         self.removed = true;
-        // A token of its own: what interrupted the bench must not interrupt this.
+        // A token of its own: an interrupted bench cleans up as well.
         delete(&self.path, &CancelToken::default())
     }
 }
@@ -170,7 +170,7 @@ impl Drop for Scratch<'_> {
     }
 }
 
-/// Returns a path free of links. A missing path is an error in the words that it has elsewhere.
+/// Returns a path without links. A missing one is the engine's error, in its words.
 pub(crate) fn real_path(path: &Path) -> Result<PathBuf, BenchError> {
     fs_err::canonicalize(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Error::Missing(path.to_path_buf()).into(),
@@ -200,7 +200,7 @@ fn unusable(path: &Path, errno: Errno) -> BenchError {
     BenchError::failed(text, hint)
 }
 
-/// Reports directories of killed benches, which no process holds: the user may want to know of the files before they go.
+/// Reports directories of killed benches, which no process holds: their files are the user's to delete.
 fn tell_of_earlier_ones(into: &Path, say: &dyn Fn(&str)) {
     for entry in std::iter::once(fs_err::read_dir(into)).flatten().flatten().flatten() {
         let path = entry.path();
@@ -217,12 +217,11 @@ fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
     rustix::fs::openat(CWD, path, flags, Mode::empty())
 }
 
-/// Holds it until this process ends. Returns whether no other process does.
+/// Locks a directory until this process ends. Returns false if another process holds it.
 fn hold(directory: &OwnedFd) -> bool {
     rustix::fs::flock(directory, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// Deletes a tree. A path that is not there is fine.
 pub(crate) fn delete(path: &Path, cancel: &CancelToken) -> Result<(), BenchError> {
     let mut options = RemoveOptions::default();
     options.wait = RemovalWait::Yes;

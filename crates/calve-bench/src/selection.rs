@@ -12,7 +12,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Chooses commands by name: a command without its places (`cp -a`, `calve cp --strategy copy`), or else a program, for all of its commands.
+    /// Chooses by name: a command without its places (`cp -a`, `calve cp --strategy copy`), or a whole program.
     pub(super) fn new(names: &[String], known: &[String]) -> Result<Self, BenchError> {
         let known = distinct(known.iter().map(|command| label(command)));
         let mut wanted = Vec::new();
@@ -42,7 +42,6 @@ impl Selection {
     }
 }
 
-/// Returns the command without the places, which all have.
 fn label(command: &str) -> String {
     command.split(' ').filter(|word| !["SRC", "SRC/", "DST", "A", "B"].contains(word)).collect::<Vec<_>>().join(" ")
 }
@@ -51,7 +50,6 @@ fn program(label: &str) -> &str {
     label.split(' ').next().unwrap_or(label)
 }
 
-/// Returns each value once, where it is first.
 fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut once = Vec::new();
     for value in values {

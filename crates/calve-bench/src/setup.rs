@@ -1,5 +1,3 @@
-//! The options of every bench, and the directory that it works in.
-
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,11 +9,11 @@ use crate::remedy::Remedy;
 use crate::scratch::{Scratch, real_path};
 
 pub struct BenchSetup<'a> {
-    /// The directory that everything is made in.
+    /// Directory for everything that is made.
     pub into: &'a Path,
     /// Called with each line of progress.
     pub say: &'a dyn Fn(&str),
-    /// Called with what should be known even by those who want no progress.
+    /// Called with warnings, which appear even without progress.
     pub warn: &'a dyn Fn(&str),
     pub hint: fn(&calve_core::error::Remedy) -> String,
     pub cancel: &'a CancelToken,
@@ -24,7 +22,7 @@ pub struct BenchSetup<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounds {
     Exactly(u32),
-    /// As many as go into eight minutes, 3 to 10; of short ones more, up to 30, within two minutes.
+    /// As many as fit into eight minutes, 3 to 10, or up to 30 short ones within two minutes.
     Fitting,
 }
 
@@ -58,7 +56,7 @@ impl BenchSetup<'_> {
         measured
     }
 
-    /// Returns the tree to copy, free of links.
+    /// Resolves the tree to copy. Fails if `into` is inside it.
     pub(crate) fn tree(&self, given: &Path) -> Result<std::path::PathBuf, BenchError> {
         let tree = real_path(given)?;
         if !tree.is_dir() {

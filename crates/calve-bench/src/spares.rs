@@ -1,4 +1,4 @@
-//! The work before the time of commands that take a spare: making it, as a user would. Everything is in the bench's own directory.
+//! Makes spares for commands that take them, before their time begins, as a user would, in the bench's own directory.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -27,7 +27,7 @@ struct Store {
     cancel: CancelToken,
 }
 
-/// Adds a command that takes a spare of the directory `of`, or the reason why there cannot be one. `options` are those of `calve spares add`.
+/// Adds a command that takes a spare of `of`, or the reason against it. `options` are those of `calve spares add`.
 pub(crate) fn add(
     plain: Workload,
     (calve, of): (&Path, &Path),
@@ -50,7 +50,7 @@ pub(crate) fn add(
 }
 
 impl Store {
-    /// Makes the next one by this command of `calve spares`, unless there is one. None is made while commands run. Returns the words of a failure.
+    /// Makes a spare by `command` unless there is one, and none while commands run. Returns a failure's message.
     fn make(&self, command: &str, options: &[&OsStr]) -> Result<Option<String>, BenchError> {
         for (command, options) in [(command, options), ("pause", &[])] {
             let stderr = Stdio::from(std::fs::File::from(fs_err::File::create(&self.stderr)?));

@@ -1,10 +1,9 @@
 use calve_receipt::bench::Spread;
 
-/// Statistics of at least one value, in the same unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Summary {
     pub(crate) mean: f64,
-    /// The standard deviation of the sample (divided by n - 1); `None` of one value.
+    /// Standard deviation of the sample (divided by n - 1). `None` for one value.
     pub(crate) stddev: Option<f64>,
     pub(crate) median: f64,
     pub(crate) min: f64,
@@ -38,15 +37,14 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// Returns the times of one command as a multiple of another's, each taken within one round, in which the machine was about equally fast.
-/// `times` and `base` are rounds and their seconds. The ratio is not a number for commands without a common round.
+/// Returns a command's times as multiples of another's in the same round, when the machine was about equally fast.
+/// `times` and `base` are rounds with their seconds. Without a common round, the ratio is not a number.
 pub(crate) fn ratio(times: &[(u32, f64)], base: &[(u32, f64)]) -> Spread {
     let of_base = |round: u32| base.iter().find(|(other, _)| *other == round).map(|(_, seconds)| seconds.max(1e-9));
     let values = times.iter().filter_map(|(round, seconds)| Some(seconds / of_base(*round)?)).collect();
     spread(values).unwrap_or(Spread { median: f64::NAN, min: f64::NAN, max: f64::NAN, values: Vec::new() })
 }
 
-/// Returns the values with their median and bounds. `None` of no values.
 pub(crate) fn spread(values: Vec<f64>) -> Option<Spread> {
     let Summary { median, min, max, .. } = Summary::from_values(&values)?;
     Some(Spread { median, min, max, values })

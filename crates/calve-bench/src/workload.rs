@@ -1,5 +1,3 @@
-//! Commands to compare, and their results.
-
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,19 +13,18 @@ pub(crate) struct Workload {
     pub(crate) command: String,
     pub(crate) role: Role,
     pub(crate) group: Group,
-    /// The program and its arguments for a run that makes the new path given.
     pub(crate) argv: Argv,
     pub(crate) environment: Vec<(&'static str, PathBuf)>,
-    /// Makes a run's input at its new path, before its time begins. Returns why the command cannot run after all. `None`: it makes the path itself.
+    /// Makes a run's input at its new path, untimed. Returns an obstacle. `None`: the command makes the path itself.
     pub(crate) prepare: Option<PrepareFunction>,
-    /// Checks a run that ended well. Returns the times that the program measured itself, or why the run is a failure all the same.
+    /// Checks a run that ended well. Returns times that the program itself measured, or a reason to count it as failed.
     pub(crate) check: Option<CheckFunction>,
-    /// Whether what a run made stays until room is needed, or would change the runs after it.
+    /// Results are kept until room is needed, or deleted if they would change later runs.
     pub(crate) leftovers: Leftovers,
 }
 
 impl Workload {
-    /// Describes a command that makes the new path itself, in the environment of the bench. What it made stays.
+    /// Describes a command that makes the new path itself, in the bench's environment, with results that stay.
     pub(crate) fn new(
         command: impl Into<String>,
         role: Role,
@@ -40,25 +37,24 @@ impl Workload {
     }
 }
 
-/// From the new path of a run to the words that make it.
+/// Returns the program and the arguments of a run at a new path.
 pub(crate) type Argv = Box<dyn Fn(&Path) -> Vec<OsString>>;
 
 pub(crate) type PrepareFunction = Box<dyn Fn(&Path) -> Result<Option<String>, BenchError>>;
 
 pub(crate) type CheckFunction = Box<dyn Fn(&Path) -> Result<OwnTimes, String>>;
 
-/// The times that a program took of a part of its work.
+/// A program's own times of a part of its work.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OwnTimes {
-    /// Counts in place of the time of the whole process.
+    /// Replaces the time of the whole process.
     pub(crate) seconds: Option<f64>,
     pub(crate) stall_seconds: Option<f64>,
 }
 
-/// The part that a command has in the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// The command that peers of the group are compared with: a user of Calve would run it.
+    /// The command to compare the group's peers with: a user of Calve would run it.
     Reference,
     Calve,
     Peer,
@@ -76,7 +72,7 @@ pub(crate) enum Leftovers {
     DeleteAtOnce,
 }
 
-/// Commands whose results are worth the same. Only these are compared with each other.
+/// Commands with results of equal worth: only these are compared with each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group {
     pub(crate) name: Cow<'static, str>,
@@ -85,11 +81,10 @@ pub(crate) struct Group {
 
 pub(crate) struct WorkloadRuns {
     pub(crate) workload: Workload,
-    /// The counted runs, in order.
     pub(crate) samples: Vec<Sample>,
-    /// Why it was not run any more. Its earlier runs do not count then.
+    /// Its failure, after which it was not run again. Earlier runs do not count then.
     pub(crate) failed: Option<BenchFailure>,
-    /// The first line that its first run printed on stderr.
+    /// Its first run's stderr, on one line.
     pub(crate) said: String,
     pub(crate) remarks: Vec<String>,
 }
@@ -103,7 +98,6 @@ impl WorkloadRuns {
         self.samples.iter().map(|sample| sample.usage.seconds).collect()
     }
 
-    /// Returns the round and the seconds of each run.
     pub(crate) fn times(&self) -> Vec<(u32, f64)> {
         self.samples.iter().map(|sample| (sample.round, sample.usage.seconds)).collect()
     }
@@ -123,12 +117,12 @@ impl WorkloadRuns {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sample {
-    /// From 1.
+    /// Counted from 1.
     pub(crate) round: u32,
     pub(crate) usage: Usage,
-    /// How much fuller the file system was afterwards, everything written out.
+    /// Growth of the used space, everything written out.
     pub(crate) disk_bytes: i64,
-    /// The longest time that the event loop of a program did not turn; of a program without one, `None`.
+    /// Longest time that the program's event loop was blocked. `None` without one.
     pub(crate) stall_seconds: Option<f64>,
     pub(crate) others: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! Addresses that a request may go to. An [`Address`] exists only if it passed the checks, and so does each one that it leads to.
+//! Checked addresses: an [`Address`], like each one that it leads to, exists only if it passed.
 
 use std::net::IpAddr;
 
@@ -7,12 +7,12 @@ use ureq::http::{Uri, uri::Scheme};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     Https,
-    /// Not encrypted: for a registry on this machine.
+    /// Unencrypted: only for a registry on this machine.
     PlainHttp,
 }
 
-/// Returns the host's name in a host and its port if one is named: a domain name, an IPv4 address, or an IPv6 address in brackets. `None` for anything
-/// else: there is no user name, and no spelling that two parsers could read differently.
+/// Returns the host of `HOST[:PORT]`: a domain name, an IPv4 address, or an IPv6 address in brackets. Returns `None`
+/// for user names, and for spellings that two parsers could read differently.
 pub(crate) fn host_name(text: &str) -> Option<&str> {
     let (name, port) = match text.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
@@ -27,7 +27,7 @@ pub(crate) fn host_name(text: &str) -> Option<&str> {
     (is_valid && port.is_none_or(is_port)).then_some(name)
 }
 
-/// Returns true if only this machine answers there. Refuses short, hexadecimal and mapped spellings, which another parser may read differently.
+/// Refuses short, hexadecimal and mapped spellings, which another parser may read differently.
 fn is_this_machine(name: &str) -> bool {
     let address = ipv6(name).unwrap_or(name);
     name.eq_ignore_ascii_case("localhost") || address.parse().is_ok_and(|address: IpAddr| address.is_loopback())
@@ -37,7 +37,7 @@ fn ipv6(name: &str) -> Option<&str> {
     name.strip_prefix('[')?.strip_suffix(']')
 }
 
-/// An address without a user name, which is reached encrypted, or which is this machine's if the registry is.
+/// An address without a user name. Only a plain-HTTP registry leads to unencrypted ones, on this machine.
 #[derive(Debug, Clone)]
 pub(crate) struct Address {
     uri: Uri,
@@ -47,9 +47,8 @@ pub(crate) struct Address {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AddressFault {
     Invalid,
-    /// It has a user name, and perhaps a password, before the host.
     HasUserName,
-    /// It would be reached without encryption, and is not this machine. Has the host.
+    /// Unencrypted and on another machine. Has the host.
     Unencrypted(String),
 }
 
@@ -79,7 +78,7 @@ impl Address {
         Err(AddressFault::Unencrypted(authority.into()))
     }
 
-    /// Returns the address that this one leads to: another one, or a path on the same host.
+    /// Resolves a redirect, an upload's location or a token's realm: an address, or a path on the same host.
     pub(crate) fn leads_to(&self, location: &str) -> Result<Self, AddressFault> {
         match (location.starts_with('/'), self.uri.scheme(), self.uri.authority()) {
             (true, Some(scheme), Some(host)) => Self::parse(&format!("{scheme}://{host}{location}"), self.transport),
@@ -92,7 +91,6 @@ impl Address {
         Self::parse(&format!("{}{separator}{value}", self.uri), self.transport)
     }
 
-    /// Returns true if both have the same scheme, host and port.
     pub(crate) fn is_same_server(&self, other: &Self) -> bool {
         // Both have a host, and hosts are compared without regard to case.
         self.uri.authority() == other.uri.authority() && self.uri.scheme() == other.uri.scheme()

@@ -1,7 +1,7 @@
-//! Parts of images that have arrived, kept until the pull is done: one that is killed goes on where it was.
+//! Fetched parts of images, kept until a pull succeeds: if one is killed, the next continues from them.
 //!
-//! Each part is a file, named by the blob's digest and its place in it, and locked while it is fetched. Nothing is trusted for being there: a
-//! part is checked like one that comes from the registry.
+//! Each part is a file named by the blob's digest and its place there, and locked while it is fetched. A kept part is
+//! checked like one from the registry.
 
 use std::fs::File;
 use std::io;
@@ -32,7 +32,7 @@ impl Arrivals {
         self.directory.join(format!("{}.{}-{}", of.digest.replace(':', "-"), bytes.start, bytes.end))
     }
 
-    /// Returns what has arrived of these bytes of a blob. If another pull fetches them now, nothing has, and what comes is not kept.
+    /// Opens a kept part of a blob. While another pull fetches it, returns an empty spool that is not kept.
     pub(crate) fn spool(&self, of: &Descriptor, bytes: &Range<u64>) -> Result<Spool, Error> {
         let path = self.path(of, bytes);
         let opened = open(&path).and_then(|file| file.map(|file| Spool::resume(file, &path)).transpose());
@@ -42,28 +42,27 @@ impl Arrivals {
         Ok(spool)
     }
 
-    /// Returns true if some of these bytes of a blob have arrived.
     pub(crate) fn has_some(&self, of: &Descriptor, bytes: &Range<u64>) -> bool {
         fs_err::symlink_metadata(self.path(of, bytes)).is_ok_and(|metadata| metadata.len() > 0)
     }
 
-    /// Removes what a pull has fetched if it succeeded, or if the image is wrong: it would be wrong again. After other errors the next pull goes on.
+    /// Removes the parts after success, and if the image is wrong: it would be again. Else the next pull continues.
     pub(crate) fn end<T>(self, pulled: &Result<T, Error>) {
         if matches!(pulled, Ok(_) | Err(Error::BadAnswer { .. } | Error::NotATemplate { .. })) {
             self.clear();
         }
     }
 
-    /// Removes what this pull has fetched. Another one that reads it has it open.
+    /// Removes the parts that this pull has used. Another pull that reads one has it open.
     pub(crate) fn clear(self) {
         for path in self.used.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            // Files that stay are removed when they are old.
+            // Leftovers are removed when they are old.
             let _ = fs_err::remove_file(path);
         }
     }
 }
 
-/// Opens and locks a part. `None` if another pull has it.
+/// Returns `None` if another pull holds the lock.
 fn open(path: &Path) -> io::Result<Option<File>> {
     let mut options = fs_err::OpenOptions::new();
     options.read(true).append(true).create(true);

@@ -1,4 +1,4 @@
-//! A tree, made as a manifest says: directories first, then files, links last, so that nothing opened on the way can be a link.
+//! Makes a tree from a manifest: directories, then files, links last, so that nothing opened on the way can be a link.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -19,17 +19,17 @@ const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
 const READ: OFlags = FILE.union(OFlags::RDONLY).union(OFlags::NONBLOCK);
 const CREATE: OFlags = FILE.union(OFlags::WRONLY).union(OFlags::CREATE).union(OFlags::EXCL);
 const BUFFER_BYTES: usize = 64 << 10;
-/// Zeros are written as holes in pieces of this size.
+/// Runs of zeros become holes in pieces of this size.
 const HOLE_BYTES: usize = 4 << 10;
 
-/// How many directories stay open.
+/// Directories kept open at a time.
 const OPEN: usize = 32;
 
-/// The directories of a tree. The last one that was used stays open, and those above it.
+/// The directories of a tree. The last one used stays open, with those above it.
 pub(crate) struct Parents {
     root: OwnedFd,
     root_path: PathBuf,
-    /// By their paths, each below the one before.
+    /// With their paths, each below the one before.
     open: Vec<(Vec<u8>, OwnedFd)>,
     buffer: Vec<u8>,
 }
@@ -49,7 +49,7 @@ impl Parents {
         self.open_with(Operation::Open, path, READ, Mode::empty())
     }
 
-    /// Returns the directory that an entry is in, and the entry's name.
+    /// Opens an entry's parent, and returns it with the entry's name.
     fn at<'p>(&mut self, path: &'p [u8]) -> Result<(BorrowedFd<'_>, &'p OsStr), Errno> {
         let (parent, name) = split_name(path);
         let name = OsStr::from_bytes(if name.is_empty() { b"." } else { name });
@@ -79,7 +79,7 @@ impl Parents {
         Error::io(operation, self.root_path.join(path_of(path)), source)
     }
 
-    /// Makes all directories. Only this user can enter them until the end.
+    /// Makes all directories. Until `finish`, only this user can enter them.
     pub(crate) fn make_directories(&mut self, template: &PortableTemplate) -> Result<(), Error> {
         for entry in template.entries.iter().skip(1).filter(|entry| entry.kind == PortableKind::Directory) {
             self.make_directory(&entry.path)?;
@@ -87,14 +87,14 @@ impl Parents {
         Ok(())
     }
 
-    /// Makes a file of what `contents` has, which must be as much as the manifest says. `number` is that of the entry.
+    /// Writes all of `contents`; the caller checks their size. `number` is the entry's in the manifest.
     pub(crate) fn make_file(
         &mut self,
         (number, entry): (usize, &PortableEntry),
         contents: &mut dyn Read,
         checked: &CheckedFiles,
     ) -> Result<(), Error> {
-        // Most files then need no fchmod. Attributes of a file that its owner may not write to can be set only before it.
+        // With its final mode most files need no fchmod. Attributes need a file that its owner can write.
         let mode = if entry.xattrs.is_empty() { entry.mode & 0o777 } else { 0o600 };
         let mode = Mode::from_bits_truncate(mode as RawMode);
         let mut file = self.open_with(Operation::Create, &entry.path, CREATE, mode)?;
@@ -110,7 +110,7 @@ impl Parents {
         }
     }
 
-    /// Makes a file of another one, if that has the right contents. They share their blocks where the file system has that.
+    /// Copies `other` if it has the right contents, sharing its blocks where the file system can.
     pub(crate) fn make_file_of(&mut self, entry: &PortableEntry, mut other: File) -> Result<bool, Error> {
         let PortableKind::File { hash, .. } = entry.kind else { return Ok(false) };
         let mut hasher = blake3::Hasher::new();
@@ -137,13 +137,11 @@ impl Parents {
         Ok(opened.map_err(|errno| self.failed(operation, path, errno))?.into())
     }
 
-    /// Makes a directory that only this user can enter.
     pub(crate) fn make_directory(&mut self, path: &[u8]) -> Result<(), Error> {
         let made = self.at(path).and_then(|(parent, name)| rustix::fs::mkdirat(parent, name, Mode::RWXU));
         made.map_err(|errno| self.failed(Operation::CreateDirectory, path, errno))
     }
 
-    /// Gives the permissions of others to a directory, or to a file.
     pub(crate) fn set_mode(&mut self, path: &[u8], mode: u32) -> Result<(), Error> {
         let opened = self.open_with(Operation::SetMode, path, READ, Mode::empty())?;
         let set = rustix::fs::fchmod(opened, Mode::from_bits_truncate(mode as RawMode));
@@ -154,7 +152,7 @@ impl Parents {
         finish(file.as_fd(), entry).map_err(|errno| self.failed(Operation::SetAttributes, &entry.path, errno))
     }
 
-    /// Makes all links, and gives the directories their attributes: the last one first, since each may close the ones in it.
+    /// Makes the links, then sets the directories' attributes: last ones first, since a mode may close those below it.
     pub(crate) fn finish(&mut self, template: &PortableTemplate) -> Result<(), Error> {
         for entry in &template.entries {
             let made = match &entry.kind {
@@ -182,7 +180,7 @@ impl Parents {
     }
 }
 
-/// Gives an entry its attributes; the time comes last, since the others may change it.
+/// Sets an entry's attributes: the time last, since the others may change it.
 fn finish(entry: BorrowedFd<'_>, wanted: &PortableEntry) -> Result<(), Errno> {
     for (name, value) in &wanted.xattrs {
         rustix::fs::fsetxattr(entry, &**name, value, XattrFlags::empty())?;
@@ -200,7 +198,6 @@ fn times(entry: &PortableEntry) -> Timestamps {
     Timestamps { last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT }, last_modification }
 }
 
-/// Returns the hash of what it has written.
 fn write_with_holes(file: &mut File, mut contents: &mut dyn Read, buffer: &mut Vec<u8>) -> io::Result<blake3::Hash> {
     let is_hole = |piece: &[u8]| piece.iter().all(|&byte| byte == 0);
     let (mut hash, mut size, mut ends_in_hole) = (blake3::Hasher::new(), 0, false);
@@ -218,7 +215,7 @@ fn write_with_holes(file: &mut File, mut contents: &mut dyn Read, buffer: &mut V
         let mut rest = &buffer[..];
         while let Some(piece) = rest.chunks(HOLE_BYTES).next() {
             ends_in_hole = is_hole(piece);
-            // Neighbours that are both zeros, or both not, go together.
+            // Neighbouring pieces go together if both are zeros, or neither is.
             let run = rest.chunks(HOLE_BYTES).take_while(|next| is_hole(next) == ends_in_hole);
             let (run, behind) = rest.split_at(run.map(<[u8]>::len).sum());
             match ends_in_hole {
@@ -234,7 +231,7 @@ pub(crate) fn path_of(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 
-/// Counts the room that a template's entries take where `root` is. A root that is there already needs none.
+/// Counts the room for a template's entries on the file system of `root`, which exists and needs none.
 pub(crate) fn room_of(root: BorrowedFd<'_>, template: &PortableTemplate) -> NewEntries {
     let mut entries = NewEntries::in_directory(root);
     for entry in template.entries.iter().skip(1) {
@@ -249,7 +246,7 @@ pub(crate) fn room_of(root: BorrowedFd<'_>, template: &PortableTemplate) -> NewE
     entries
 }
 
-/// Fails where there is no room for these entries. Names the directory that is so many levels above.
+/// Fails if the entries have no room, and names the directory `levels` above.
 pub(crate) fn check_room(
     (root, path): (BorrowedFd<'_>, &Path),
     levels: usize,

@@ -1,4 +1,4 @@
-//! Credentials, where docker and podman keep them: in a file, or in a helper program that the file names.
+//! Credentials of docker and podman: in a file, or in a helper program that the file names.
 
 use std::collections::HashMap;
 use std::io::{self, Write as _};
@@ -11,18 +11,17 @@ use serde::Deserialize;
 
 use crate::error::Error;
 
-/// Where credentials may be, in the order in which they are looked for.
+/// Files that may have credentials, in search order.
 #[derive(Debug, Clone, Default)]
 pub struct CredentialFiles(pub Vec<PathBuf>);
 
-/// The proof that a registry asks for.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Credentials {
     Password {
         user: String,
         secret: String,
     },
-    /// To be exchanged for a token of shorter life.
+    /// Exchanged for a token of shorter life.
     IdentityToken(String),
 }
 
@@ -61,7 +60,7 @@ impl CredentialFiles {
                 }
                 Err(error) => return Err(failed(error.to_string())),
             };
-            // What serde says of a mistake quotes it, and it may be a secret.
+            // serde's message quotes the mistake, which may be a secret.
             let file: ConfigFile = serde_json::from_slice(&text).map_err(|error| {
                 let (line, column) = (error.line(), error.column());
                 failed(format!("`{}` has a mistake in line {line}, column {column}", path.display()))
@@ -74,7 +73,7 @@ impl CredentialFiles {
     }
 }
 
-/// Returns the names under which a registry may be written down.
+/// Returns the keys under which a file may have a registry.
 fn keys(registry: &str) -> Vec<&str> {
     match registry {
         "docker.io" => vec!["https://index.docker.io/v1/", "index.docker.io", "docker.io"],
@@ -83,7 +82,7 @@ fn keys(registry: &str) -> Vec<&str> {
 }
 
 impl ConfigFile {
-    /// Podman writes down namespaces too, of which the longest counts.
+    /// Podman's files have namespaces too: the longest one counts.
     fn find(&self, registry: &str, repository: &str) -> Result<Option<Credentials>, String> {
         let place = format!("{registry}/{repository}");
         let namespaces = place.match_indices('/').map(|(slash, _)| &place[..slash]).skip(1).chain([&*place]);
@@ -110,7 +109,7 @@ impl ConfigFile {
         self.written(key)
     }
 
-    /// Returns the credentials that the file itself has under this name.
+    /// Reads the credentials that the file itself has under a key.
     fn written(&self, key: &str) -> Result<Option<Credentials>, String> {
         let addressed = || self.auths.iter().find(|(named, _)| host(named) == Some(key)).map(|(_, auth)| auth);
         let Some(auth) = self.auths.get(key).or_else(addressed) else { return Ok(None) };
@@ -130,13 +129,13 @@ impl ConfigFile {
     }
 }
 
-/// Returns the host of an entry's name that is an address: docker once wrote those.
+/// Returns the host of a key that is a URL, as docker once wrote them.
 fn host(named: &str) -> Option<&str> {
     let address = named.strip_prefix("https://").or_else(|| named.strip_prefix("http://"))?;
     address.split('/').next()
 }
 
-/// Asks a helper program, as docker does.
+/// Speaks docker's protocol for credential helpers.
 fn ask(helper: &str, key: &str) -> Result<Option<Credentials>, String> {
     if helper.is_empty() || !helper.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
         return Err(format!("`{}` cannot be the name of a helper", helper.escape_debug()));
@@ -151,7 +150,7 @@ fn ask(helper: &str, key: &str) -> Result<Option<Credentials>, String> {
         .spawn()
         .map_err(failed)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A helper that does not read it answers, or fails, by itself.
+        // A helper that does not read it answers, or fails, anyway.
         let _ = stdin.write_all(key.as_bytes());
     }
     let output = child.wait_with_output().map_err(failed)?;
@@ -160,7 +159,7 @@ fn ask(helper: &str, key: &str) -> Result<Option<Credentials>, String> {
         let has_none = said.contains("credentials not found");
         return if has_none { Ok(None) } else { Err(format!("{program} ended with {}", output.status)) };
     }
-    // Its words are a secret, also where they are not valid.
+    // Its output is a secret even if it is invalid.
     let answer: HelperAnswer =
         serde_json::from_slice(&output.stdout).map_err(|_| format!("{program} gave an answer that is not valid"))?;
     Ok(Some(match &*answer.username {

@@ -14,14 +14,14 @@ use crate::registry::{PARTS, Registry};
 use crate::spool::Spool;
 use crate::work::{each, grouped};
 
-/// Gaps up to this size are fetched too where each part takes a request: that costs about as much.
+/// Largest gap that is fetched too where each part takes a request: that costs about as much.
 pub(crate) const GAP_BYTES: u64 = 32 << 10;
-/// The same where one request asks for several parts. Each has a header of some 150 bytes in the answer.
+/// The same where one request asks for several parts: each has a header of some 150 bytes in the answer.
 pub(crate) const NEAR_BYTES: u64 = 1 << 10;
-/// One request asks for more only if one part has more. Several are fetched and written at the same time.
+/// Largest request, unless one part is larger. Several are fetched and written at the same time.
 pub(crate) const REQUEST_BYTES: u64 = 8 << 20;
 
-/// Neighbouring parts of a blob, which are fetched together.
+/// Neighbouring parts of a blob, fetched together.
 pub(crate) struct Run<'a, P> {
     pub(crate) blob: &'a Descriptor,
     pub(crate) bytes: Range<u64>,
@@ -34,21 +34,21 @@ impl<P> Run<'_, P> {
     }
 }
 
-/// Uses the bytes of a run that have arrived. Returns false if they are wrong.
+/// Takes the bytes of a run. Returns false if they are wrong.
 type Receive<'a, P> = dyn Fn(&Run<'_, P>, &mut Spool) -> Result<bool, Error> + Sync + 'a;
 
 pub(crate) struct Fetcher<'a, P> {
     pub(crate) registry: &'a Registry<'a>,
     pub(crate) arrivals: &'a Arrivals,
     pub(crate) threads: Option<NonZeroUsize>,
-    /// Counts the bytes.
+    /// In bytes.
     pub(crate) fetched: &'a AtomicU64,
     pub(crate) receive: &'a Receive<'a, P>,
 }
 
 impl<P: Sync> Fetcher<'_, P> {
-    /// Fetches runs, several in a request. Where the registry has one part in an answer, it fetches those of `far` instead: larger gaps are worth
-    /// fetching there. Returns false, with nothing received, if there are none (`None`), or if the registry has no parts.
+    /// Fetches runs, several in a request, or those of `far`, with larger gaps, if the registry sends one part in an
+    /// answer. Returns false, with nothing received, if `far` is `None` or the registry ignores ranges.
     pub(crate) fn fetch<'r>(
         &self,
         near: &[Run<'r, P>],
@@ -61,7 +61,7 @@ impl<P: Sync> Fetcher<'_, P> {
         {
             each(rest, self.threads, |batch| match self.batch(batch)? {
                 true => Ok(()),
-                // It has no longer many in an answer.
+                // The registry has stopped sending several.
                 false => batch.iter().try_for_each(|run| self.next_run(run, self.spool(run)?)),
             })?;
             return Ok(true);
@@ -75,7 +75,6 @@ impl<P: Sync> Fetcher<'_, P> {
         Ok(true)
     }
 
-    /// Fetches a whole blob.
     pub(crate) fn blob(&self, blob: &Descriptor) -> Result<Spool, Error> {
         let blob = self.registry.blob(blob, self.arrivals.spool(blob, &(0..blob.size))?)?;
         self.fetched.fetch_add(blob.fetched, Ordering::Relaxed);
@@ -86,7 +85,7 @@ impl<P: Sync> Fetcher<'_, P> {
         self.arrivals.spool(run.blob, &run.bytes)
     }
 
-    /// Fetches runs of one blob in one request. Returns false, with nothing received, if the registry has only one part in an answer.
+    /// Fetches runs of one blob in one request. Returns false, with nothing received, if only one part is sent.
     fn batch(&self, runs: &[Run<'_, P>]) -> Result<bool, Error> {
         let new: Vec<_> = runs.iter().filter(|run| !self.arrivals.has_some(run.blob, &run.bytes)).collect();
         let asked: Vec<_> = new.iter().map(|run| run.bytes.clone()).collect();
@@ -111,7 +110,7 @@ impl<P: Sync> Fetcher<'_, P> {
         Ok(true)
     }
 
-    /// Fetches the rest of another run, from a registry that has parts.
+    /// Fetches the rest of a run from a registry that has sent a part before.
     fn next_run(&self, run: &Run<'_, P>, spool: Spool) -> Result<(), Error> {
         match self.run(run, spool)? {
             true => Ok(()),
@@ -119,7 +118,7 @@ impl<P: Sync> Fetcher<'_, P> {
         }
     }
 
-    /// Fetches the rest of a run. Returns false if the registry has no parts.
+    /// Fetches the rest of a run. Returns false if the registry ignores ranges.
     fn run(&self, run: &Run<'_, P>, spool: Spool) -> Result<bool, Error> {
         let is_right = &mut |part: &mut Spool| (self.receive)(run, part);
         let wrong = "a part of a blob that has another hash";
@@ -130,8 +129,8 @@ impl<P: Sync> Fetcher<'_, P> {
 }
 
 impl Fetcher<'_, Frame> {
-    /// Fetches a blob's missing frames, the first of all at `start`. Returns false, with nothing received, if most are missing, or if the
-    /// registry has no parts.
+    /// Fetches a blob's missing frames; their places count from `start`. Returns false, with nothing received, if most
+    /// are missing, or if the registry ignores ranges.
     pub(crate) fn fetch_frames(
         &self,
         blob: &Descriptor,
@@ -148,7 +147,7 @@ impl Fetcher<'_, Frame> {
     }
 }
 
-/// Divides runs into those that one request asks for: of one blob (an image may list one twice), and not too many.
+/// Groups runs for one request each: of one blob (an image may list one twice), and within the limits.
 fn batches<'r, 'a, P>(runs: &'r [Run<'a, P>]) -> Vec<&'r [Run<'a, P>]> {
     grouped(runs, |batch, run| {
         let bytes = batch.iter().map(Run::size).sum::<u64>() + run.size();

@@ -1,7 +1,7 @@
-//! A layer's frames: parts that can be fetched, checked and decompressed without the others.
+//! A layer's frames: parts that can be fetched, checked and decompressed on their own.
 //!
-//! A layer is a sequence of zstd frames, which every decompressor reads as one. Each has whole entries of the tar. An annotation says where they
-//! end, so that a pull asks for those with changed files alone. The manifest is divided in the same way.
+//! A layer is a sequence of zstd frames, which every decompressor reads as one, each with whole entries of the tar. An
+//! annotation says where they end, so that a pull asks only for those with changed files. The manifest has frames too.
 
 use std::io::{self, Read, Write};
 use std::mem;
@@ -15,27 +15,26 @@ use zstd::stream::write::Encoder;
 
 use crate::spool::{Spool, digest_of};
 
-/// The frames of a real `node_modules` (113,000 files, 478 MiB) take 107 MB, and 119 MB with level 3, in a simulation with frames of
-/// [`FRAME_BYTES`]. One stream of level 3 takes 91 MB.
+/// Frames of [`FRAME_BYTES`] take 107 MB for a real `node_modules` (113,000 files, 478 MiB) in a simulation, and 119 MB
+/// at level 3. One stream at level 3 takes 91 MB.
 pub(crate) const LEVEL: i32 = 9;
-/// The smallest size of a frame before it is compressed. With every hundredth file of that `node_modules` changed, frames with 4 % of the bytes are
-/// fetched. With 128 KiB it would be 12 % of 101 MB, with 16 KiB 2.4 % of 111 MB.
+/// Smallest size of a frame before compression. If every hundredth file of that `node_modules` changes, a pull fetches
+/// frames with 4 % of the bytes. With 128 KiB it would be 12 % of 101 MB, with 16 KiB 2.4 % of 111 MB.
 const FRAME_BYTES: u64 = 32 << 10;
-/// More than this is not worth an annotation's room: the frames of large layers are larger.
+/// More are not worth their room in the annotation: large layers have larger frames.
 const FRAMES: u64 = 384;
-/// The level of larger frames: its encoder takes 5 MB instead of 30.
+/// Level of larger frames: its encoder takes 5 MB instead of 30.
 const LARGE_LEVEL: i32 = 6;
 /// Frames up to this size are compressed in memory, by an encoder that knows the size.
 const BUFFERED_BYTES: usize = 256 << 10;
 const HASH_BYTES: usize = 16;
 
-/// A frame of a layer, or of the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// Its contents: entries of the manifest, or bytes of the manifest's text.
+    /// Entries of the manifest, or bytes of the manifest's text.
     pub(crate) has: Range<usize>,
     pub(crate) bytes: Range<u64>,
-    /// The hash of its bytes, or of the text.
+    /// Hash of the compressed bytes in a layer, of the text in the manifest.
     pub(crate) hash: Hash,
 }
 
@@ -62,13 +61,13 @@ impl Frame {
     }
 }
 
-/// Returns the annotation that says where frames end: `HAS.BYTES.HASH` of each.
+/// Formats the frames' annotation: `HAS.BYTES.HASH` of each.
 pub(crate) fn annotation(frames: &[Frame]) -> String {
     let frame = |frame: &Frame| format!("{}.{}.{}", frame.has.len(), frame.size(), STANDARD_NO_PAD.encode(frame.hash));
     frames.iter().map(frame).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the frames that an annotation names, if they have `size` bytes. The first begins with the entry `first`.
+/// Parses an annotation of frames that have `size` bytes in all. The first one begins with the entry `first`.
 pub(crate) fn parse(annotation: &str, first: usize, size: u64) -> Option<Vec<Frame>> {
     let (mut entry, mut byte) = (first, 0_u64);
     let mut frames = Vec::new();
@@ -88,7 +87,7 @@ pub(crate) fn parse(annotation: &str, first: usize, size: u64) -> Option<Vec<Fra
     (byte == size).then_some(frames)
 }
 
-/// Returns the frames to fetch: runs of neighbours, some of which are missing, with gaps up to `gap` bytes. `None` if that is most of them.
+/// Returns runs of frames to fetch, which bridge gaps up to `gap` bytes. `None` if they have half of all bytes.
 pub(crate) fn wanted(frames: &[Frame], gap: u64, is_missing: impl Fn(&Frame) -> bool) -> Option<Vec<&[Frame]>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (index, frame) in frames.iter().enumerate().filter(|(_, frame)| is_missing(frame)) {
@@ -107,27 +106,25 @@ pub(crate) fn together(frames: &[Frame]) -> Range<u64> {
     first.bytes.start..last.bytes.end
 }
 
-/// A tar on its way into a blob.
+/// Writer of a tar into a blob, frame by frame.
 pub(crate) struct FrameCompressor {
     blob: Spool,
-    /// The hash of the present frame.
+    /// Hash of the present frame's compressed bytes.
     hash: blake3::Hasher,
-    /// The contents of the present frame, as long as it is small: it is compressed when it ends.
+    /// The present frame while it is small: it is compressed when it ends.
     contents: Vec<u8>,
     small: bulk::Compressor<'static>,
-    /// Compresses the present frame once it is large.
     large: Option<Encoder<'static, Vec<u8>>>,
     smallest: u64,
-    /// The size of the present frame before it is compressed.
+    /// Size of the present frame before compression.
     size: u64,
-    /// The first entry of the present frame, and the one after its last.
     entries: Range<usize>,
     tar: Context,
     frames: Vec<Frame>,
 }
 
 impl FrameCompressor {
-    /// Begins a layer with the entry `first`. `size` is that of all contents, about.
+    /// Begins a layer at the entry `first`. `size` is the approximate size of all contents.
     pub(crate) fn new(blob: Spool, first: usize, size: u64) -> io::Result<Self> {
         Ok(Self {
             blob,
@@ -143,7 +140,7 @@ impl FrameCompressor {
         })
     }
 
-    /// Says that an entry comes next, with as many bytes of contents.
+    /// Begins an entry of `contents` bytes, in a new frame if the present one is large enough.
     pub(crate) fn begin_entry(&mut self, contents: u64) -> io::Result<()> {
         if self.size >= self.smallest || (self.size > 0 && contents >= self.smallest) {
             self.end_frame()?;
@@ -152,7 +149,6 @@ impl FrameCompressor {
         Ok(())
     }
 
-    /// Returns the blob, the frames in it, and the digest of the tar.
     pub(crate) fn finish(mut self) -> io::Result<(Spool, Vec<Frame>, String)> {
         self.end_frame()?;
         Ok((self.blob, self.frames, digest_of(self.tar)))

@@ -1,8 +1,7 @@
-//! The structure of an image of a template.
-//!
-//! Its layers are tars compressed by zstd, each with the entries of one range of the manifest. The last layer is an empty tar; a skippable frame
-//! behind it has the manifest. Annotations say which range a layer has, and where the manifest is. So the image opens wherever images do,
-//! and a range of entries that did not change is a layer that did not change.
+//! The structure of a template's image: layers of tar, compressed by zstd, each with a range of the manifest's entries.
+//! Behind the last one, an empty tar, a skippable frame has the manifest. Annotations have the ranges and the
+//! manifest's place. So the image opens wherever images do, and a range that did not change is a layer that did not
+//! change.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,19 +20,18 @@ pub(crate) const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+zstd
 pub(crate) const KEY: &str = "dev.calve.template.key";
 pub(crate) const ENTRIES: &str = "dev.calve.template.entries";
 pub(crate) const BYTES: &str = "dev.calve.template.bytes";
-/// Annotation of the image of a data directory: the engine of the database server.
+/// Annotation of a data directory's image: the database engine.
 pub(crate) const ENGINE: &str = "dev.calve.database.engine";
 /// Annotation of a layer: the entries, `FIRST-END`.
 pub(crate) const RANGE: &str = "dev.calve.template.range";
-/// Annotation of a layer: where its frames end; of the last layer: where those of the manifest end.
+/// Annotation of a layer: its frames; of the last layer: the manifest's.
 pub(crate) const FRAMES: &str = "dev.calve.template.frames";
-/// Annotation of the last layer: where the manifest is, `START-END` in bytes.
+/// Annotation of the last layer: the manifest's place, `START-END` in bytes.
 pub(crate) const MANIFEST: &str = "dev.calve.template.manifest";
-/// Annotations of a delta's last layer: where its manifest is, and the key of its base's. Older versions read the full image, and refuse its key.
+/// Annotations of a delta's last layer: its manifest's place and its base's key. Older versions refuse the image's key.
 pub(crate) const DELTA: &str = "dev.calve.template.delta";
 pub(crate) const BASE: &str = "dev.calve.template.base";
 
-/// The name, size and kind of a blob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Descriptor {
@@ -72,7 +70,7 @@ pub(crate) struct RootFs {
 }
 
 impl Descriptor {
-    /// Returns the two numbers of an annotation.
+    /// Reads an annotation of two numbers, `START-END`.
     pub(crate) fn range(&self, annotation: &str) -> Option<Range<usize>> {
         let (start, end) = self.annotations.get(annotation)?.split_once('-')?;
         let range = start.parse().ok()?..end.parse().ok()?;
@@ -80,18 +78,17 @@ impl Descriptor {
     }
 }
 
-/// The size that a layer has before it is compressed, about. It doubles for large templates, so that there are some 50 layers at most.
+/// Approximate size of a layer before compression. It doubles for large templates: there are some 50 layers at most.
 const LAYER_BYTES: u64 = 4 << 20;
 const LAYERS: u64 = 48;
-/// The approximate size of an entry in a tar without its contents.
+/// Approximate size of an entry in a tar, without its contents.
 const ENTRY_BYTES: u64 = 512;
 
-/// Divides the entries of a template into ranges, one for each layer.
+/// Divides a template's entries into a range for each layer.
 pub(crate) fn ranges(entries: &[PortableEntry]) -> Vec<Range<usize>> {
     divide(entries, |entry| (&entry.path, contents(entry)))
 }
 
-/// Divides entries, each with a path and bytes of contents, into a range for each layer.
 pub(crate) fn divide<E>(entries: &[E], of: impl Fn(&E) -> (&[u8], u64)) -> Vec<Range<usize>> {
     let weighed = entries.iter().map(|entry| {
         let (path, contents) = of(entry);
@@ -100,8 +97,8 @@ pub(crate) fn divide<E>(entries: &[E], of: impl Fn(&E) -> (&[u8], u64)) -> Vec<R
     cut(weighed, LAYER_BYTES, LAYERS).into_iter().map(|(range, _)| range).collect()
 }
 
-/// Cuts a sequence of paths with weights into ranges of about `target`, which doubles until there are some `most`. Returns also the weight of
-/// each. Paths decide where one ends, so that a change moves few.
+/// Cuts weighted paths into ranges of about `target`, which doubles until there are about `most`, and weighs each.
+/// Paths decide where a range ends, so that a change moves few.
 fn cut<'p>(
     items: impl Iterator<Item = (&'p [u8], u64)> + Clone,
     mut target: u64,
@@ -125,14 +122,14 @@ fn cut<'p>(
     ranges
 }
 
-/// Returns the approximate size of these entries in a tar, and of so many without contents.
+/// Returns the approximate size in a tar of these entries, and of `more` without contents.
 pub(crate) fn weight(entries: &[PortableEntry], more: usize) -> u64 {
     entries.iter().fold(more as u64 * ENTRY_BYTES, |sum: u64, entry| {
         sum.saturating_add(ENTRY_BYTES.saturating_add(contents(entry)))
     })
 }
 
-/// The approximate size of a frame of the manifest before it is compressed. It doubles for large manifests.
+/// Approximate size of a frame of the manifest before compression. It doubles for large manifests.
 const CHUNK_BYTES: u64 = 16 << 10;
 const CHUNKS: u64 = 1024;
 
@@ -151,13 +148,11 @@ pub(crate) fn chunks(text: &str) -> Vec<Range<usize>> {
     cut(lines, CHUNK_BYTES, CHUNKS).into_iter().map(|(_, size)| chunk(size)).collect()
 }
 
-/// Returns a number that depends on the path alone.
 fn chance(path: &[u8]) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = *blake3::hash(path).as_bytes();
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// Returns the size of the contents that an entry has itself.
 pub(crate) fn contents(entry: &PortableEntry) -> u64 {
     match entry.kind {
         PortableKind::File { size, .. } => size,
@@ -165,7 +160,7 @@ pub(crate) fn contents(entry: &PortableEntry) -> u64 {
     }
 }
 
-/// Returns the file whose contents an entry has in this layer. Layers are unpacked one by one: a further name of a file in another one has them too.
+/// Returns the file whose contents this layer has for an entry: a copy for a hard link into an earlier layer.
 pub(crate) fn contents_in(template: &PortableTemplate, range: &Range<usize>, index: usize) -> Option<usize> {
     match template.entries[index].kind {
         PortableKind::File { .. } => Some(index),
@@ -178,7 +173,6 @@ pub(crate) fn amount<'e>(entries: impl Iterator<Item = &'e PortableEntry>) -> (u
     entries.fold((0, 0), |(number, bytes), entry| (number + 1, contents(entry).saturating_add(bytes)))
 }
 
-/// Reads the manifest of an image of files or of a database.
 pub(crate) fn read_image(reference: &Reference, bytes: &[u8]) -> Result<ImageManifest, Error> {
     let manifest: ImageManifest =
         serde_json::from_slice(bytes).map_err(|_| reference.not_a_template("it is no image"))?;
@@ -192,7 +186,7 @@ pub(crate) fn read_image(reference: &Reference, bytes: &[u8]) -> Result<ImageMan
     }
 }
 
-/// Returns the error for an image that is not of the kind that was asked for. `other`: the annotation that images of the other kind have.
+/// Returns the error for an image of the wrong kind. Images of the other kind have the annotation `other`.
 pub(crate) fn of_another_kind(reference: &Reference, image: &ImageManifest, other: &str) -> Error {
     match image.annotations.contains_key(other) {
         true => Error::OtherKind { reference: reference.to_string(), is_database: other == ENGINE },

@@ -17,9 +17,9 @@ use crate::image::{chunks, contents, contents_in};
 use crate::operation::Operation;
 use crate::spool::Spool;
 
-/// No window needs more than 128 MiB, as in the command `zstd`.
+/// 128 MiB, the limit of the command `zstd`.
 const LARGEST_WINDOW: u32 = 27;
-/// A tar has about as much for an entry with nanoseconds in its time, beside the contents.
+/// Approximate size in a tar of an entry with nanoseconds in its time, without its contents.
 const HEADER_BYTES: u64 = 2 << 10;
 const SKIPPABLE: [u8; 4] = [0x50, 0x2a, 0x4d, 0x18];
 
@@ -29,7 +29,7 @@ pub(crate) struct Layer {
     pub(crate) diff_id: String,
 }
 
-/// Writes the entries of a range. `changed` makes the error for a file that is not as the manifest says.
+/// Writes a range of entries. `changed` makes the error for a file that differs from the manifest.
 pub(crate) fn write(
     template: &PortableTemplate,
     range: &Range<usize>,
@@ -74,8 +74,8 @@ pub(crate) fn write(
     Ok(Layer { blob, frames, diff_id })
 }
 
-/// Writes the last layer of a revision: a tar that is empty, or has the whiteouts of a delta and the directories that it changes something in, and a
-/// frame that decompressors skip. The frames are those of the manifest in it. Returns also where that is, `START-END`.
+/// Writes a revision's last layer: a tar, empty or with a delta's whiteouts and changed directories, and the manifest
+/// in a frame that decompressors skip. The frames are the manifest's. Returns also its place, `START-END`.
 pub(crate) fn write_manifest(
     text: &str,
     (directories, whiteouts): (&[&PortableEntry], &[PathBuf]),
@@ -111,14 +111,14 @@ pub(crate) fn write_manifest(
     Ok((Layer { blob, frames, diff_id: crate::spool::digest(&tar) }, at))
 }
 
-/// Decompresses a manifest or a part of one, of which at most `limit` bytes are believed.
+/// Decompresses a manifest or a part of one. Fails beyond `limit` bytes.
 pub(crate) fn read_manifest(compressed: impl Read, limit: u64) -> io::Result<String> {
     let mut text = String::new();
     let length = decoder(compressed)?.take(limit + 1).read_to_string(&mut text)?;
     if length as u64 > limit { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(text) }
 }
 
-/// Hands the contents of the files in `part` of a layer to `receive`, with the index of each: their order decides, not the names in the tar.
+/// Hands `receive` the files in `part` of a layer, with their indexes: their order decides, not their names in the tar.
 pub(crate) fn read(
     template: &PortableTemplate,
     range: &Range<usize>,
@@ -160,7 +160,7 @@ fn decoder<'a>(compressed: impl Read + 'a) -> io::Result<impl Read + 'a> {
     Ok(decoder)
 }
 
-/// Returns the most bytes that a tar of `part` of a layer can have: contents, headers, names and attributes.
+/// Returns the largest size that a tar of `part` of a layer can have: contents, headers, names and attributes.
 pub(crate) fn largest(template: &PortableTemplate, range: &Range<usize>, part: &Range<usize>) -> u64 {
     let entry = |index: usize| {
         let entry = &template.entries[index];
@@ -169,7 +169,6 @@ pub(crate) fn largest(template: &PortableTemplate, range: &Range<usize>, part: &
     part.clone().map(entry).fold(65_536, u64::saturating_add)
 }
 
-/// Returns how many bytes of contents an entry has in the layer of `range`.
 fn contents_size(template: &PortableTemplate, range: &Range<usize>, index: usize) -> u64 {
     contents_in(template, range, index).map_or(0, |file| contents(&template.entries[file]))
 }
@@ -188,7 +187,6 @@ fn header(entry: &PortableEntry) -> Header {
     new_header(kind, mode, u64::try_from(entry.seconds).unwrap_or(0))
 }
 
-/// Returns the header of an entry without contents.
 pub(crate) fn new_header(kind: EntryType, mode: u32, seconds: u64) -> Header {
     let mut header = Header::new_gnu();
     header.set_entry_type(kind);
@@ -207,7 +205,7 @@ fn append_extensions<W: Write>(tar: &mut Builder<W>, entry: &PortableEntry) -> i
         extensions.push(("mtime".into(), time(entry.seconds, entry.nanoseconds).into_bytes()));
     }
     for (name, value) in &entry.xattrs {
-        // Other names cannot be written there. The manifest has them.
+        // pax cannot write other names. The manifest has them.
         if let Some(name) = name.to_str().ok().filter(|name| !name.contains(['=', '\n'])) {
             extensions.push((format!("SCHILY.xattr.{name}"), value.clone()));
         }
@@ -218,7 +216,7 @@ fn append_extensions<W: Write>(tar: &mut Builder<W>, entry: &PortableEntry) -> i
     tar.append_pax_extensions(extensions.iter().map(|(name, value)| (&**name, &**value)))
 }
 
-/// Formats seconds as a decimal number. They are rounded down where the nanoseconds are given apart.
+/// Formats a time as a decimal number. `seconds` is rounded down, so the nanoseconds always count upwards.
 fn time(seconds: i64, nanoseconds: u32) -> String {
     match (seconds, nanoseconds) {
         (seconds, 0) => seconds.to_string(),

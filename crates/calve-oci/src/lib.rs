@@ -1,7 +1,7 @@
 //! Templates in OCI registries: `push` sends one as an ordinary image, `pull` receives one.
 //!
-//! `image` says what an image of a template consists of. Nothing that a registry sends is trusted: the digest of each blob is checked before it
-//! is decompressed, paths come from a manifest that is checked line by line, and the tree is compared with that before it gets a name.
+//! `image` describes a template's image. Nothing from a registry is trusted: hashes of blobs and frames are checked,
+//! paths come from a manifest checked line by line, and the tree is compared with that before it gets a name.
 
 mod address;
 mod arrivals;

@@ -1,4 +1,4 @@
-//! Fetching the manifests of a template: only their new parts, if an older version is here.
+//! Fetching a template's manifests: only their new parts if an older version is here.
 
 use std::collections::HashMap;
 use std::io::{self, Read as _};
@@ -19,14 +19,13 @@ use crate::registry::Registry;
 use crate::revision::{Listing, Revision, revisions, targets};
 use crate::spool::Spool;
 
-/// More of a manifest is not read.
 const LARGEST_MANIFEST_BYTES: u64 = 256 << 20;
-/// More of the deltas of an image, together, is neither written nor read.
+/// All deltas of an image together: more is neither written nor read.
 pub(crate) const LARGEST_DELTAS_BYTES: u64 = 64 << 20;
-/// More of one is not fetched.
+/// A larger layer with a manifest is not fetched.
 const LARGEST_COMPRESSED_BYTES: u64 = 32 << 20;
 
-/// An image whose manifest was read. Whatever its tag stands for later is another one.
+/// An image by the manifest that its tag had: later changes of the tag do not count.
 #[derive(Clone, Copy)]
 pub(crate) struct Image<'i> {
     pub(crate) registry: &'i Registry<'i>,
@@ -34,12 +33,11 @@ pub(crate) struct Image<'i> {
     pub(crate) manifest: &'i ImageManifest,
 }
 
-/// A template whose manifests were fetched and checked.
 pub(crate) struct FetchedTemplate<'i> {
     pub(crate) template: Arc<PortableTemplate>,
     pub(crate) key: String,
-    /// The revisions whose entries are known. If an older version here has the rest, all entries of the template come first, without layers, and
-    /// those that later ones have are no targets of it. None if that version has all.
+    /// The revisions whose entries are known. If an older version here has the rest, the whole template comes first,
+    /// without layers, and its targets lack the entries of later listings. Empty if that version has all.
     pub(crate) listings: Vec<Listing<'i>>,
     pub(crate) deltas: DeltaAmounts,
     pub(crate) fetched_bytes: u64,
@@ -48,7 +46,7 @@ pub(crate) struct FetchedTemplate<'i> {
 #[derive(Debug, Default)]
 pub(crate) struct DeltaAmounts {
     pub(crate) number: usize,
-    /// The approximate size in tars of what they add, and of as many entries as they remove.
+    /// Approximate size in tars of the added and the removed entries.
     pub(crate) weight: u64,
     pub(crate) text_bytes: u64,
 }
@@ -61,7 +59,7 @@ impl DeltaAmounts {
     }
 }
 
-/// Fetches the template's manifest: only the deltas against `old` (another version, with its key), if there are any, else all that it lacks.
+/// Fetches a template's manifest: the deltas since `old` (a key and its version), if there are any, else all it lacks.
 pub(crate) fn fetch<'i>(
     image: &Image<'i>,
     old: Option<(&str, Arc<PortableTemplate>)>,
@@ -128,7 +126,7 @@ pub(crate) fn fetch<'i>(
     Ok(FetchedTemplate { template, key, listings, deltas: amounts, fetched_bytes })
 }
 
-/// Fetches the text of a revision's manifest. Returns also how much was fetched. `old` is the text of another one.
+/// Fetches the text of a revision's manifest. Returns also the fetched bytes. `old` is another manifest's text.
 fn text(
     image: &Image<'_>,
     revision: &Revision<'_>,
@@ -152,7 +150,7 @@ fn text(
     Ok((text.map_err(|error| reference.not_a_template(unreadable(error)))?, fetched))
 }
 
-/// Fetches the compressed manifest, if it is there. Returns also how much was fetched.
+/// Fetches a manifest's layer. Returns the compressed manifest and the fetched bytes, or `None` if `at` is outside.
 pub(crate) fn whole(
     (registry, arrivals): (&Registry<'_>, &Arrivals),
     layer: &Descriptor,
@@ -166,7 +164,7 @@ pub(crate) fn whole(
     Ok(bytes.get(at).map(|bytes| (bytes.to_vec(), fetched)))
 }
 
-/// Puts the manifest together of what the old one has, and of what it lacks. `None` if that is most of it, or if the registry has no parts.
+/// Assembles a manifest from old and fetched parts. `None` if most are missing, or the registry ignores ranges.
 fn of_parts(
     Image { registry, arrivals, .. }: &Image<'_>,
     layer: &Descriptor,
@@ -182,7 +180,7 @@ fn of_parts(
     let Some(frames) = parsed.filter(is_good) else { return Ok(None) };
     let chunk = |chunk: Range<usize>| (frames::hash(old[chunk.clone()].as_bytes()), &old[chunk]);
     let known: HashMap<Hash, &str> = chunks(old).into_iter().map(chunk).collect();
-    // The lengths that the frames claim are what the limit was checked against.
+    // The limit was checked against the lengths that the frames claim.
     let known_as = |frame: &Frame| known.get(&frame.hash).copied().filter(|text| text.len() == frame.has.len());
     let is_missing = |frame: &Frame| known_as(frame).is_none();
     let (fetched, new) = (AtomicU64::new(0), Mutex::new(HashMap::new()));

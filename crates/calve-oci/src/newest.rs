@@ -1,4 +1,4 @@
-//! The image of each repository last sent or received here, to which a push to a new tag adds: tags made of commits or lockfiles always are.
+//! The last image of each repository sent or received here: the base for new tags, as those of commits or lockfiles.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -9,13 +9,12 @@ use crate::error::Error;
 use crate::operation::Operation;
 use crate::reference::{Reference, is_digest};
 
-/// Returns the digest of its manifest, if it is known.
 pub(crate) fn digest(templates: &Templates, reference: &Reference) -> Option<String> {
     let digest = fs_err::read_to_string(path(templates, reference).ok()?).ok()?;
     Some(digest.trim_end().to_owned()).filter(|digest| is_digest(digest))
 }
 
-/// Notes another digest. Readers see the old one or the new one.
+/// Replaces the digest. Readers see the old one or the new one.
 pub(crate) fn note(templates: &Templates, reference: &Reference, digest: &str) -> Result<(), Error> {
     let path = path(templates, reference)?;
     let failed = |error: io::Error| Error::io(Operation::Write, &path, error);

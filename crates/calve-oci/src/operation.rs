@@ -1,5 +1,3 @@
-//! Operations that can fail.
-
 calve_core::operations! {
     /// An operation that failed, here or at the registry. Displayed, it is a verb phrase, which a path may follow.
     pub enum Operation {

@@ -1,7 +1,7 @@
-//! The image that a push adds a delta to: the one that its tag has, or an older one in the same repository.
+//! The image to which a push adds a delta: the tag's own, or an older one of the repository.
 //!
-//! Only the digests that its manifest gives to its layers are trusted. A pull compares the tree with the manifest whose key the new
-//! image has, so those layers cannot change what a pull makes. Programs that only unpack them see what their maker put there.
+//! Only the layers' digests in its manifest are trusted. A pull compares its tree with the manifest of the new image's
+//! key, so the layers cannot change it. Programs that only unpack layers see whatever their maker put there.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -25,12 +25,12 @@ use crate::send::SentLayer;
 use crate::spool::Spool;
 use crate::work::each;
 
-/// The deltas' largest share of the template, as a divisor: a first pull fetches them as well.
+/// Largest share of the deltas in the template, as a divisor: a first pull fetches them as well.
 const LARGEST_PART: u64 = 5;
-/// A manifest that is larger has no room for the annotations of one more delta.
+/// A larger manifest has no room for the annotations of one more delta.
 const LARGEST_IMAGE_BYTES: usize = 3 << 20;
 const LARGEST_CONFIG_BYTES: u64 = 1 << 20;
-/// Docker unpacks no image that has more than 125.
+/// Docker unpacks no image with more than 125.
 const MOST_LAYERS: usize = 100;
 /// The prefix of a whiteout (OCI image specification, layer.md).
 const WHITEOUT: &[u8] = b".wh.";
@@ -39,23 +39,22 @@ const LONGEST_NAME: usize = 255;
 /// The layers of an image, which stay, and the difference to the template.
 pub(crate) struct Predecessor {
     pub(crate) layers: Vec<SentLayer>,
-    /// `None` if it is the same template.
+    /// `None` for the same template.
     pub(crate) delta: Option<Difference>,
 }
 
 pub(crate) struct Difference {
     pub(crate) delta: PortableDelta,
-    /// The directories, by their numbers in the template, in which something is new or gone. Where layers are mounted over each other, a directory has
-    /// the attributes that the uppermost layer gives it, or those of no entry.
+    /// Numbers of the directories where something is new or gone. In mounted layers, a directory has the attributes
+    /// from its uppermost layer, or those of a missing entry.
     pub(crate) directories: BTreeSet<usize>,
-    /// The paths of whiteouts, which name deleted entries.
     pub(crate) whiteouts: Vec<PathBuf>,
 }
 
-/// The image is unsuitable: another one may be better.
+/// Another image may be better.
 const UNSUITABLE: ControlFlow<Option<Predecessor>> = ControlFlow::Continue(());
 
-/// Returns an image worth a delta: the one that the tag has, that of `base`, or the newest of the repository known here. `None`: push a full one.
+/// Finds an image worth a delta: the tag's, the one of `base`, or the newest known here. `None`: push a full one.
 pub(crate) fn find(
     templates: &Templates,
     registry: &Registry<'_>,
@@ -79,7 +78,7 @@ pub(crate) fn find(
     found.unwrap_or(Ok(None))
 }
 
-/// Breaks with what [`find`] returns.
+/// Breaks with the result of [`find`].
 fn look(
     registry: &Registry<'_>,
     version: &str,
@@ -95,7 +94,7 @@ fn look(
     let manifest = image::read_image(reference, &bytes)?;
     let is_same = manifest.annotations.get(KEY).is_some_and(|key| *key == template.key());
     if is_same && revisions(reference, &manifest)?.len() == 1 {
-        // Another push of the full image of the same template gives the same digest.
+        // Pushing the full image of the same template again gives the same digest.
         return Ok(ControlFlow::Break(None));
     }
     // A layer that no version of this template needs was put there for other programs.
@@ -104,7 +103,7 @@ fn look(
     if !manifest.layers.iter().all(is_needed) {
         return Ok(UNSUITABLE);
     }
-    // The empty key matches no version, so all manifests are fetched, but for the parts that this template's has.
+    // The empty key matches no version: all manifests are fetched, except the parts that this template's has.
     let image = Image { registry, arrivals, manifest: &manifest };
     let sent = manifest::fetch(&image, Some(("", Arc::clone(template))))?;
     let delta = if is_same { None } else { difference(&sent, template) };
@@ -149,7 +148,7 @@ fn directory(template: &PortableTemplate, path: &[u8]) -> Option<usize> {
     template.find(path).filter(|&number| template.entries[number].kind == PortableKind::Directory)
 }
 
-/// Returns the whiteouts of paths that are gone, but for those below a directory that is, too, or was replaced. `None` if a name is too long.
+/// Returns whiteouts of removed paths, except below removed or replaced directories. `None` if a name is too long.
 fn whiteouts(removed: &[Vec<u8>], template: &PortableTemplate) -> Option<Vec<PathBuf>> {
     let in_directories =
         removed.iter().map(|path| split_name(path)).filter(|(above, _)| directory(template, above).is_some());

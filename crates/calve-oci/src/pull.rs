@@ -25,29 +25,28 @@ use crate::spool::Spool;
 use crate::work::each;
 use crate::{layer, manifest, newest};
 
-/// A template that was received, or that was there.
 #[derive(Debug)]
 pub struct PullReport {
     pub template: Template,
     pub digest: String,
-    /// The key of what travels: equal templates have the same on every machine.
+    /// Key of the portable contents: equal templates have the same one on every machine.
     pub key: String,
-    /// The bytes fetched of the image's layers and of the template's manifest, without the image's own manifest.
+    /// Bytes of the image's layers and of the template's manifest, without the image's own manifest.
     pub fetched_bytes: u64,
-    /// The size of the files that were taken from the template's version that was here before.
+    /// Size of the files taken from the previous version.
     pub reused_bytes: u64,
-    /// True if the template was as the image is, so that nothing was made.
+    /// True if the template already matched the image, so nothing was made.
     pub is_up_to_date: bool,
-    /// The fate of the version that it replaced.
+    /// Fate of the version that it replaced.
     pub swept: SweptTemplates,
 }
 
-/// Receives a template from a registry. It appears under its name when it is complete, checked, and on the disk. A template of that name is
-/// replaced if it was pulled from the same repository.
+/// Receives a template from a registry. It appears under its name once it is complete, checked and on the disk, and
+/// replaces a template of that name from the same repository.
 ///
 /// # Errors
-/// Fails with [`Error::NameTaken`] if it was not. Of the template nothing is left then; the parts of the image that have arrived are kept for the next
-/// pull, which goes on from there.
+/// Fails with [`Error::NameTaken`] if the one of that name is from elsewhere. A failed pull leaves no template, only
+/// the parts that have arrived: the next pull continues from them.
 pub fn pull(
     templates: &Templates,
     reference: &Reference,
@@ -97,7 +96,7 @@ fn receive(
     let origin = PathBuf::from(format!("{ORIGIN}{}", image.registry.reference));
     let (versions, options) = ((&*sent.template, old.as_ref()), image.registry.options);
     let made = templates.receive(name, &origin, versions, options, |root, checked| {
-        // The version before is let go when the tree is filled: comparing it takes the most memory.
+        // The previous version is released once the tree is filled: the comparison takes the most memory.
         let reuse = reuse;
         let (reuse, fetched, reused) = (reuse.as_ref(), &fetched, &reused);
         Pull { image, sent: &sent, root, checked, reuse, fetched, reused }.fill()
@@ -116,7 +115,6 @@ pub fn origin(template: &Template) -> Option<&str> {
     template.source.to_str()?.strip_prefix(ORIGIN)
 }
 
-/// Returns the template that this one replaces.
 fn old(templates: &Templates, reference: &Reference, name: &str) -> Result<Option<Template>, Error> {
     let old = match templates.find(name) {
         Ok(old) => old,
@@ -127,7 +125,7 @@ fn old(templates: &Templates, reference: &Reference, name: &str) -> Result<Optio
     Ok(Some(old))
 }
 
-/// Returns the template that another pull has made meanwhile, if it is the same one: two that pull the same at once are both content.
+/// Returns the template that a concurrent pull has made, if it is the same one: both pulls succeed then.
 fn made_meanwhile(templates: &Templates, name: &str, key: &str, error: Error) -> Result<Template, Error> {
     use calve_core::Error::Template as Failed;
     if let Error::Core(Failed(TemplateError::Exists(_) | TemplateError::Superseded(_))) = &error {
@@ -143,12 +141,12 @@ struct Reuse {
     held: HeldTemplate,
     key: String,
     files: HashMap<[u8; 32], Vec<u8>>,
-    /// The sizes of all files, repeated contents included.
+    /// Includes repeated contents, which `files` has once.
     sizes: Vec<u64>,
 }
 
 impl Reuse {
-    /// Returns also its manifest. Without a usable old template (`None`), everything is fetched.
+    /// Returns also the manifest. Without a usable old template (`None`), everything is fetched.
     fn from_template(templates: &Templates, old: Option<&Template>) -> Option<(Self, Arc<PortableTemplate>)> {
         let held = templates.hold(&old?.name).ok()?;
         let template = templates.portable(&held).ok()?;
@@ -165,7 +163,7 @@ impl Reuse {
     }
 }
 
-/// Entries of the template that one layer has, or, without a layer, entries of which those are targets that only layers whose entries are not known have.
+/// Entries of one layer. Without a layer, the targets are entries that only layers with unknown entries have.
 #[derive(Clone, Copy)]
 struct Share<'a> {
     layer: Option<&'a Descriptor>,
@@ -220,7 +218,7 @@ impl Pull<'_> {
         parents.finish(template)
     }
 
-    /// Makes the files of these entries. Returns the numbers of those that are neither here nor in a layer.
+    /// Makes the files of these entries. Returns the numbers of those that are neither here nor in a known layer.
     fn fill_listings(self, listings: &[Listing<'_>]) -> Result<Vec<usize>, Error> {
         // The last revision first: its layers have the new files, and are fetched while local files are copied.
         let shares = listings.iter().rev().flat_map(|Listing { layers, entries, targets }| {
@@ -256,7 +254,7 @@ impl Pull<'_> {
         Ok(rest)
     }
 
-    /// Fetches the missing files of a layer: the frames that have some, or all of it if most of them have, or if the registry has no parts.
+    /// Fetches a layer's missing files: their frames, or all of it if most are missing or the registry ignores ranges.
     fn fetch(self, layer: &Descriptor, share: Share<'_>, missing: &[Option<usize>]) -> Result<(), Error> {
         let Image { registry, arrivals, .. } = *self.image;
         let receive = |run: &Run<'_, Frame>, part: &mut Spool| {
@@ -288,7 +286,6 @@ impl Pull<'_> {
         self.read(&mut parents, (share, missing, share.range), fetcher.blob(layer)?.reader()?)
     }
 
-    /// Makes the missing files of a part of a layer.
     fn read(
         self,
         parents: &mut Parents,
@@ -303,7 +300,7 @@ impl Pull<'_> {
         layer::read(share.entries, share.range, part, compressed, receive, wrong)
     }
 
-    /// Makes the files whose contents are here. Returns for each entry its number in the template, if it is a file that is missing.
+    /// Makes the files whose contents are here. Returns, for each entry, the number in the template of a missing file.
     fn reuse_files(self, share: Share<'_>) -> Result<Vec<Option<usize>>, Error> {
         let mut parents = Parents::open(self.root)?;
         let old = self.reuse.map(|reuse| Parents::open(&reuse.held.tree)).transpose()?;

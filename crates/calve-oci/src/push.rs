@@ -22,21 +22,20 @@ use crate::{frames, newest};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PushedImage<'a> {
-    /// The layers of an older image with a delta, where that is small enough, or else a full image.
+    /// An older image's layers with a delta if that is small enough, else a full image.
     DeltaOrFull {
-        /// A tag in the same repository whose image a delta is added to, where the tag of the push has none that is suitable.
+        /// A tag in the same repository for the delta's base, used if the image of the push's tag is unsuitable.
         base: Option<&'a str>,
     },
-    /// A full image, all of whose layers are made here.
+    /// A full image: all layers are made here.
     Full,
 }
 
-/// Sends a template to a registry, without what the registry has. The image appears under its name when all of it is there. It is the same for the same
-/// template and the same image that it is a delta to.
-/// Returns also the key of what travels: equal templates have the same on every machine.
+/// Sends a template, without layers that the registry has. The image appears under its name once it is complete. Equal
+/// templates on one base make one image. Returns also the key, which equal templates share on every machine.
 ///
 /// # Errors
-/// Fails with [`TemplateError::NotPortable`] for a template that would change who may do what on another machine.
+/// Fails with [`TemplateError::NotPortable`] for a template that would grant or deny access on another machine.
 pub fn push(
     templates: &Templates,
     name: &str,
@@ -79,7 +78,7 @@ struct Push<'a> {
 }
 
 impl Push<'_> {
-    /// Keeps the layers of the image before, and adds those of the difference, if there is any.
+    /// Keeps the predecessor's layers, and adds those of the difference.
     fn delta(&self, Predecessor { mut layers, delta }: Predecessor) -> Result<Vec<SentLayer>, Error> {
         if let Some(Difference { delta, directories, whiteouts }) = delta {
             let directories: Vec<_> = directories.into_iter().map(|number| &self.template.entries[number]).collect();
@@ -88,7 +87,7 @@ impl Push<'_> {
         Ok(layers)
     }
 
-    /// Returns the layers of a template, or of a delta to `base`.
+    /// Sends the layers of a template, or of a delta to `base`.
     fn revision(
         &self,
         entries: &PortableTemplate,
@@ -123,7 +122,7 @@ impl Push<'_> {
         Ok(sent)
     }
 
-    /// Returns a spool for large layers. They go into a file beside the template, where only this user can enter.
+    /// Large layers go into a file beside the template, where only this user can enter.
     fn spool(&self) -> Spool {
         Spool::new(self.held.tree.parent())
     }

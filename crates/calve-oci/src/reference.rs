@@ -9,7 +9,7 @@ const LATEST: &str = "latest";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// The registry's host, with the port if one was named.
+    /// Host, with the port if one was named.
     pub registry: String,
     pub repository: String,
     /// The tag, or the digest that the image's manifest must have.
@@ -18,16 +18,16 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Reads a reference (`latest` if no tag is named). Refuses a registry on another machine without encryption.
+    /// Parses a reference (`latest` if no tag is named). Refuses a registry on another machine without encryption.
     pub fn parse(text: &str, transport: Transport) -> Result<Self, Error> {
         let refused = |what| Error::BadReference { reference: text.into(), what };
         let (registry, rest) = text.split_once('/').ok_or_else(|| refused("names no registry"))?;
-        // The older of its two names: credentials have the other one.
+        // Its older name. Credentials are looked up by the other one.
         let registry = if registry == "index.docker.io" { "docker.io" } else { registry };
         if !registry.contains(['.', ':']) && registry != "localhost" {
             return Err(refused("names no registry"));
         }
-        // A password after it is not repeated.
+        // The message leaves out a password before it.
         if let Some((_, reference)) = text.split_once('@').filter(|_| registry.contains('@')) {
             return Err(Error::BadReference { reference: reference.into(), what: "has a user name before it" });
         }
@@ -63,12 +63,12 @@ impl Reference {
         })
     }
 
-    /// Returns the last part of the repository, which names the template unless another name is given.
+    /// Returns the last part of the repository, the default name of the template.
     pub fn name(&self) -> &str {
         self.repository.rsplit('/').next().unwrap_or(&self.repository)
     }
 
-    /// Returns the reference with a tag made of files' contents, in order: `TAG-HASH`, or `key-HASH`. Refuses a digest, and a tag that gets too long.
+    /// Makes a tag from files' contents, in order: `TAG-HASH` or `key-HASH`. Refuses a digest, and too long a tag.
     pub fn with_key(mut self, files: &[Vec<u8>]) -> Result<Self, Error> {
         let refused = |what| Error::BadReference { reference: self.to_string(), what };
         if self.digest().is_some() {
@@ -87,12 +87,12 @@ impl Reference {
         Ok(self)
     }
 
-    /// Returns the registry and the repository, which all versions of the image have in common.
+    /// Returns the registry and the repository, which all versions of an image share.
     pub fn repository_name(&self) -> String {
         format!("{}/{}", self.registry, self.repository)
     }
 
-    /// Fails with [`Error::NameTaken`] if a template of that name was not pulled from this repository: it may exist nowhere else.
+    /// Fails with [`Error::NameTaken`] for a template from elsewhere: it may have no other copy.
     pub fn check_replaces(&self, name: &str, origin: Option<&str>) -> Result<(), Error> {
         let origin = origin.and_then(|origin| Self::parse(origin, Transport::Https).ok());
         if origin.is_some_and(|origin| origin.repository_name() == self.repository_name()) {
@@ -101,7 +101,6 @@ impl Reference {
         Err(Error::NameTaken { name: name.into(), repository: self.repository_name() })
     }
 
-    /// Fails if it has a digest, which only a pull can ask for.
     pub(crate) fn check_tag(&self) -> Result<(), Error> {
         if self.digest().is_none() {
             return Ok(());
@@ -113,7 +112,6 @@ impl Reference {
         Error::NotATemplate { reference: self.to_string(), what: what.into() }
     }
 
-    /// Returns the digest, if the reference has one instead of a tag.
     pub(crate) fn digest(&self) -> Option<&str> {
         Some(self.version.as_str()).filter(|version| is_digest(version))
     }
@@ -134,7 +132,6 @@ fn is_repository(text: &str) -> bool {
     text.len() <= 255 && text.split('/').all(is_part)
 }
 
-/// Fails if `base` cannot be the tag of another image in the same repository.
 pub(crate) fn check_base(base: &str) -> Result<(), Error> {
     if is_tag(base) { Ok(()) } else { Err(Error::BadBase(base.into())) }
 }

@@ -1,4 +1,4 @@
-//! Remedies against errors, in the words of the program, which is who uses this library.
+//! Remedies for errors, in the words of the program that uses this library.
 
 use strum::IntoStaticStr;
 

@@ -1,7 +1,7 @@
-//! The revisions of a template that an image consists of: a full one, and deltas, each against the one before.
+//! The revisions of a template in an image: a full one, then deltas, each against the one before.
 //!
-//! Each revision has layers with entries, and a last layer with its manifest. A delta is made of the same parts as a full image: the layers of the
-//! image before it stay as they are, and other programs unpack one after the other.
+//! A revision has layers with entries, and a last layer with its manifest. A delta keeps the earlier layers as they
+//! are, and other programs unpack one after the other.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,18 +18,16 @@ pub(crate) const DELTAS: usize = 8;
 
 const INCOMPLETE: &str = "its layers lack entries, or have some twice";
 
-/// A part of an image that has a manifest.
 #[derive(Debug)]
 pub(crate) struct Revision<'i> {
-    /// The key of the manifest that a delta is against.
+    /// Key of the manifest that a delta builds on.
     pub(crate) base: Option<&'i str>,
-    /// The layers that have entries, with their ranges.
+    /// With their ranges of entries.
     layers: Vec<(&'i Descriptor, Range<usize>)>,
-    /// The layer that has the manifest, and where.
+    /// The layer with the manifest, and its place there.
     pub(crate) manifest: (&'i Descriptor, Range<usize>),
 }
 
-/// Returns the revisions of an image, of which the first is full and the others are deltas.
 pub(crate) fn revisions<'i>(reference: &Reference, image: &'i ImageManifest) -> Result<Vec<Revision<'i>>, Error> {
     let mut revisions: Vec<Revision<'i>> = Vec::new();
     let mut layers = Vec::new();
@@ -52,7 +50,7 @@ pub(crate) fn revisions<'i>(reference: &Reference, image: &'i ImageManifest) -> 
 }
 
 impl<'i> Revision<'i> {
-    /// Returns the layers that have these entries, each once.
+    /// Returns the layers, if they have each of these entries once.
     pub(crate) fn layers(&self, reference: &Reference, entries: &PortableTemplate) -> Result<ListedLayers<'i>, Error> {
         let mut end = 0;
         for (layer, range) in &self.layers {
@@ -72,19 +70,17 @@ impl<'i> Revision<'i> {
     }
 }
 
-/// Layers, or none where it is not known which one has the entries, each with its range of entries.
+/// Ranges of entries, each with its layer if that is known.
 type ListedLayers<'i> = Vec<(Option<&'i Descriptor>, Range<usize>)>;
 
-/// The entries of a revision, and which of them are in the template.
 pub(crate) struct Listing<'i> {
     pub(crate) layers: ListedLayers<'i>,
-    /// The entries that the layers have.
     pub(crate) entries: Arc<PortableTemplate>,
-    /// The number that each entry has in the template. `None` for one that a later revision has, or that is gone.
+    /// The number of each entry in the template. `None` if a later revision has it, or if it is gone.
     pub(crate) targets: Vec<Option<usize>>,
 }
 
-/// Returns for lists of entries, of which later ones replace earlier ones, their numbers in the template.
+/// Returns the targets of each list. Later lists replace the entries of earlier ones.
 pub(crate) fn targets(template: &PortableTemplate, lists: &[Arc<PortableTemplate>]) -> Vec<Vec<Option<usize>>> {
     let mut is_first = vec![true; template.entries.len()];
     let of_list = |list: &Arc<PortableTemplate>| {

@@ -1,5 +1,3 @@
-//! Sending blobs, and naming them as one image.
-
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -10,13 +8,12 @@ use crate::operation::Operation;
 use crate::registry::Registry;
 use crate::spool::Spool;
 
-/// A layer that the registry has.
 #[derive(Clone)]
 pub(crate) struct SentLayer {
     pub(crate) descriptor: Descriptor,
     pub(crate) diff_id: String,
     pub(crate) sent_bytes: u64,
-    /// True for a layer of the image that the tag had before.
+    /// True for a layer of the image to which a delta is added.
     pub(crate) is_kept: bool,
 }
 
@@ -24,10 +21,9 @@ pub(crate) struct SentLayer {
 pub struct PushReport {
     pub digest: String,
     pub layers: u64,
-    /// How many of them the image under the tag had already: the others are a delta. 0 for a full image.
+    /// Layers of the image to which a delta is added. 0 for a full image.
     pub kept_layers: u64,
     pub sent_bytes: u64,
-    /// The size of the whole image.
     pub image_bytes: u64,
 }
 
@@ -84,7 +80,7 @@ fn encoded(document: &impl Serialize) -> Result<Spool, Error> {
     Ok(spool)
 }
 
-/// Returns the name that images have for the processor.
+/// Returns the processor's name in images.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

@@ -1,4 +1,4 @@
-//! The bytes of one blob, between the network and the disk.
+//! The bytes of a blob: in memory, or, if there are many, in a file without a name.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek as _, Write};
@@ -9,25 +9,24 @@ use ring::digest::{Context, SHA256};
 use crate::error::Error;
 use crate::operation::Operation;
 
-/// At most this much of a blob stays in memory. Each worker has one blob.
+/// More of a blob goes into a file. Each worker has one blob.
 const IN_MEMORY_BYTES: usize = 4 << 20;
 
-/// A blob: in memory, or, if it is large, in a file without a name.
 pub(crate) struct Spool {
-    /// The file, or the directory in which one is made if it is needed.
+    /// The file, or the directory for one.
     path: Option<PathBuf>,
     memory: Vec<u8>,
     file: Option<File>,
     pub(crate) size: u64,
     hash: Context,
-    /// How much of it an earlier pull has left.
+    /// Bytes that an earlier pull has left.
     pub(crate) kept: u64,
-    /// With the bytes that were dropped again.
+    /// Includes bytes that were dropped again.
     pub(crate) fetched: u64,
 }
 
 impl Spool {
-    /// Returns an empty spool. `directory` is where the file is made, if one is needed. Without one everything stays in memory.
+    /// `directory` is for the file of a large blob. Without one, everything stays in memory.
     pub(crate) fn new(directory: Option<&Path>) -> Self {
         Self {
             path: directory.map(Path::to_path_buf),
@@ -40,7 +39,7 @@ impl Spool {
         }
     }
 
-    /// Continues a file that an earlier pull has left, opened for appending. Nothing in it has been checked.
+    /// Continues the file of an earlier pull, opened for appending. Nothing in it has been checked.
     pub(crate) fn resume(mut file: File, path: &Path) -> io::Result<Self> {
         let mut spool = Self::new(Some(path));
         let mut buffer = vec![0; 128 << 10];
@@ -68,7 +67,6 @@ impl Spool {
         digest_of(self.hash.clone())
     }
 
-    /// Returns the error of the file as one of this crate.
     pub(crate) fn failed(&self, source: io::Error) -> Error {
         Error::io(Operation::KeepPart, self.path.clone().unwrap_or_default(), source)
     }

@@ -1,5 +1,3 @@
-//! The parts of an image: which go together, and several threads for them.
-
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +5,7 @@ use std::thread;
 
 use crate::error::Error;
 
-/// Divides a list into groups of neighbours. An item begins another group unless it `fits` those of the present one.
+/// Divides a list into groups of neighbours. An item that does not fit the present group begins another.
 pub(crate) fn grouped<T>(mut items: &[T], fits: impl Fn(&[T], &T) -> bool) -> Vec<&[T]> {
     let mut groups = Vec::new();
     while !items.is_empty() {
@@ -22,7 +20,7 @@ pub(crate) fn grouped<T>(mut items: &[T], fits: impl Fn(&[T], &T) -> bool) -> Ve
 /// More do not make a connection faster.
 pub(crate) const THREADS: usize = 4;
 
-/// Runs `work` for each item. The results are in the order of the items; the first error ends the rest early.
+/// Runs `work` for each item. Results have the order of the items; the first error ends the rest early.
 pub(crate) fn each<T: Sync, R: Send>(
     items: &[T],
     threads: Option<NonZeroUsize>,

@@ -1,4 +1,4 @@
-//! Processes in the background. Node's own way to start one copies the memory map of the whole process first, while the event loop waits.
+//! Background processes. Node itself would first copy the process's whole memory map, while the event loop waits.
 
 use std::process::Child;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use napi_derive::napi;
 
 use crate::{invalid, path};
 
-/// Those that have not been seen to end. Whoever does not wait for a child keeps its entry in the table of processes.
+/// Children not yet seen to end. Without a wait, a child keeps its entry in the table of processes.
 static STARTED: Mutex<Vec<Child>> = Mutex::new(Vec::new());
 
 fn keep(child: std::io::Result<Child>) -> napi::Result<()> {

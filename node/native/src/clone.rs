@@ -71,15 +71,14 @@ pub(crate) fn threads(wanted: Option<u32>) -> Option<NonZeroUsize> {
     wanted.and_then(|threads| NonZeroUsize::new(threads as usize))
 }
 
-/// CALVE_HOME, or why there is none. Asked for on the thread that calls: another one may not read the environment while Node changes it.
+/// CALVE_HOME, or an error. Read on the calling thread: another one may not while Node changes the environment.
 type Home = Result<PathBuf, &'static str>;
 
 fn home() -> Home {
     home_directory(|name| std::env::var_os(name), std::env::home_dir())
 }
 
-/// Clones, and returns `[receipt, whether there is trash to delete beside the destination, whether a spare is to be built]` as JSON. The
-/// source may be `@NAME`.
+/// Returns `[receipt, trash waits beside the destination, spares are wanted]` as JSON. The source may be `@NAME`.
 fn clone(src: &Path, dst: &Path, only_file: bool, mut options: CloneOptions, home: Home) -> Result<String, Error> {
     options.spares = home.as_deref().ok().map(SpareUse::in_home);
     let mut report = with_source(src, &options, || home, |tree, options| clone_one(tree, dst, only_file, options))?;
@@ -96,7 +95,7 @@ fn clone_one(src: &Path, dst: &Path, only_file: bool, options: &CloneOptions) ->
     clone_tree(src, dst, options)
 }
 
-/// Calls `ask` on the event loop, and waits until the handle is told to go on or to cancel.
+/// Calls `ask` on the event loop, and waits for the handle's `go_on` or `cancel`.
 fn before_publish(ask: &Function<'_, (), ()>, stop: StopSwitch) -> napi::Result<BeforePublish> {
     let ask = ask.build_threadsafe_function().build()?;
     Ok(BeforePublish::new(move || match ask.call((), NonBlocking) {
@@ -131,7 +130,7 @@ pub fn clone_sync(src: BufferSlice, dst: BufferSlice, request: CloneRequest) -> 
     Ok(outcome(clone(&src, &dst, only_file, options, home())))
 }
 
-/// Returns the work of removing a tree, whose result is `[receipt, whether there is trash to delete beside it]` as JSON.
+/// Returns the work of removing a tree, which returns `[receipt, trash waits beside it]` as JSON.
 fn remove(what: &Path, wait: bool, home: String, handle: &Handle) -> impl FnOnce() -> Result<String, Error> + use<> {
     let what = what.to_path_buf();
     let mut options = RemoveOptions::default();

@@ -1,4 +1,4 @@
-//! What stands in for functions of Node's own `fs`. Whatever is not done here, the package leaves to those.
+//! Replacements for functions of Node's own `fs`. The package leaves everything else to those.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct CopyRequest {
     pub must_be_new: bool,
 }
 
-/// Returns the engine's options. `base` is the absolute path of `src`.
+/// `base` is the absolute path of `src`.
 fn options(base: PathBuf, request: &CopyRequest, handle: &Handle) -> CloneOptions {
     let mut options = CloneOptions::default();
     let links = match (request.dereference, request.verbatim_symlinks) {
@@ -39,7 +39,7 @@ fn options(base: PathBuf, request: &CopyRequest, handle: &Handle) -> CloneOption
     };
     let times = if request.preserve_timestamps { KeptTimes::OfFiles } else { KeptTimes::None };
     options.internal.plain = Some(PlainCopy { times, xattrs: KeptXattrs::No, links });
-    // Nobody is told.
+    // No receipt needs the count, which takes a look at each small file.
     options.internal.inlined = InlinedBytes::WithShared;
     options.progress = Arc::clone(&handle.progress);
     options.cancel = handle.stop.token();
@@ -55,7 +55,7 @@ fn options(base: PathBuf, request: &CopyRequest, handle: &Handle) -> CloneOption
 }
 
 fn copy(src: &Path, dst: &Path, request: &CopyRequest, options: &CloneOptions) -> Result<(), Error> {
-    // With a slash at the end it is what a link leads to.
+    // With a slash at the end, this is a link's target.
     let is_directory = src.symlink_metadata().is_ok_and(|data| data.is_dir());
     if !is_directory {
         return Err(Error::NotClonable { path: src.to_path_buf(), kind: "single file" });
@@ -90,15 +90,15 @@ pub fn copy_sync(src: BufferSlice, dst: BufferSlice, base: BufferSlice, request:
     copy(&path(&src), &path(&dst), &request, &options).err().as_ref().map(Failure::from)
 }
 
-/// Below this Node deletes a tree sooner than a process is started that does it.
+/// Below this, Node deletes a tree faster than a process for that starts.
 const SMALL_ENTRIES: usize = 256;
 
-/// Reports whether a directory has so many entries that deleting them takes long.
+/// Returns true if a directory has so many entries that deleting them takes long.
 fn is_large(directory: &Path) -> bool {
     let mut found = 0;
     let mut unread = vec![directory.to_path_buf()];
     while let Some(directory) = unread.pop() {
-        // What cannot be read is found out by whoever deletes it.
+        // The deletion reports unreadable directories.
         #[expect(clippy::disallowed_methods)]
         let Ok(entries) = std::fs::read_dir(&directory) else { continue };
         for entry in entries.flatten() {
@@ -114,7 +114,6 @@ fn is_large(directory: &Path) -> bool {
     false
 }
 
-/// Moves a large directory to the trash.
 fn discard(what: &Path, home: String, handle: &Handle) -> impl FnOnce() -> Result<(), Error> + use<> {
     let what = what.to_path_buf();
     let mut options = RemoveOptions::default();

@@ -56,10 +56,10 @@ fn options(request: &WriteRequest, handle: &Handle) -> napi::Result<WriteOptions
     Ok(options)
 }
 
-/// The length of an entry whose contents are the next of the buffers given one by one.
+/// Length of an entry whose contents are the next of the separate buffers.
 const ALONE: u32 = u32::MAX;
 
-/// Returns the entries of a batch: `lengths` has the length of each path and of its contents, in pairs.
+/// Returns the entries of a batch. `lengths` has pairs: the length of a path, and that of its contents.
 fn entries<'a>(
     paths: &'a [u8],
     lengths: &[u32],

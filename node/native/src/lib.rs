@@ -1,7 +1,7 @@
-//! What the npm package `calve` calls. Private to it: `src/*.ts` has the public functions, and checks what they are given.
+//! The native half of the npm package `calve`. Private to it: `src/*.ts` has the public API, and checks arguments.
 //!
-//! Work runs on threads of its own, never on the event loop nor on libuv's. Reports and errors cross as JSON, the contents of
-//! files as buffers. Errors are returned, not thrown.
+//! Work runs on threads of its own, never on the event loop nor on libuv's. Reports and errors cross as JSON, the
+//! contents of files as buffers. Errors are returned, not thrown.
 
 mod background;
 mod clone;
@@ -75,7 +75,6 @@ impl From<&Error> for Failure {
     }
 }
 
-/// The value, or why there is none.
 type Outcome<T> = Either<T, Failure>;
 
 fn outcome<T>(result: Result<T, Error>) -> Outcome<T> {

@@ -1,4 +1,4 @@
-//! Work on threads of its own, and what becomes of it when its environment ends: the process exits, or a worker thread does.
+//! Work on threads of its own. It ends with its environment: the process exits, or a worker thread does.
 
 use std::cell::OnceCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ use crate::{Failure, Outcome, outcome};
 
 type CompletionCallback<T> = Box<dyn FnOnce(Env) -> napi::Result<Outcome<T>> + Send>;
 
-/// What `process.on` takes.
+/// Arguments of `process.on`.
 type ListenArguments<'a> = FnArgs<(&'static str, Function<'a, (), ()>)>;
 
 /// The threads that one environment has started.
@@ -27,9 +27,9 @@ struct RunningThreads(Mutex<Threads>);
 #[derive(Default)]
 struct Threads {
     started: Vec<(StopSwitch, JoinHandle<()>)>,
-    /// The environment ends: nobody waits for what is started now.
+    /// The environment ends: work that starts now is cancelled.
     ending: bool,
-    /// The end of the process is listened for.
+    /// The end of the process has a listener.
     watched: bool,
 }
 
@@ -99,9 +99,9 @@ pub(crate) fn start<'env, T: ToNapiValue + Send + 'static>(
     }
     let (deferred, promise): (JsDeferred<Outcome<T>, CompletionCallback<T>>, _) = env.create_deferred()?;
     let given_up = stop.clone();
-    // What has been given up before it begins touches nothing.
+    // Work cancelled before it begins touches nothing.
     let work = move || if given_up.is_cancelled() { Err(Error::Interrupted) } else { work() };
-    // Only the thread that runs has it in the end, or nobody where none could be started.
+    // Taken by the thread, or here if none could be started.
     let deferred = Arc::new(Mutex::new(Some(deferred)));
     let settle = {
         let deferred = Arc::clone(&deferred);

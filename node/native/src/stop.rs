@@ -1,10 +1,10 @@
-//! Ending work, and the question that it asks the event loop at its end.
+//! Ending work, and the question that it asks the event loop before it publishes.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use calve_core::CancelToken;
 
-/// Ends work early. Clones of it are the same.
+/// Switch that ends work early, shared by its clones.
 #[derive(Clone, Default)]
 pub(crate) struct StopSwitch {
     cancel: CancelToken,
@@ -24,7 +24,6 @@ impl Answer {
 }
 
 impl StopSwitch {
-    /// Returns the token that the engine looks at.
     pub(crate) fn token(&self) -> CancelToken {
         self.cancel.clone()
     }
@@ -36,12 +35,11 @@ impl StopSwitch {
     /// Ends the work, also while it waits for an answer.
     pub(crate) fn cancel(&self) {
         self.cancel.cancel();
-        // With the lock, so that a thread that has just looked at the token is waiting by now.
+        // Under the lock: a thread that has just looked at the token is waiting by now.
         let _answer = self.answer.lock();
         self.answer.given.notify_all();
     }
 
-    /// Lets the work go on.
     pub(crate) fn go_on(&self) {
         *self.answer.lock() = true;
         self.answer.given.notify_all();

@@ -1,8 +1,8 @@
-//! What PyO3 has no safe form of.
+//! Calls for which PyO3 has no safe form.
 
 use pyo3::{Python, ffi};
 
-/// Reports whether the interpreter is the process's first one.
+/// Returns true in the process's first interpreter.
 pub(crate) fn is_main_interpreter(_attached: Python<'_>) -> bool {
     // SAFETY: this thread is attached to an interpreter, which is what the first call answers; its state is there as long as the thread
     // is attached to it.

@@ -1,4 +1,4 @@
-//! `calve bench copy`: one tree, copied by every means there is.
+//! `calve bench copy`: copies one tree by every available means.
 
 mod workloads;
 
@@ -34,7 +34,7 @@ pub fn programs() -> Vec<&'static str> {
     peers.chain(["calve"]).collect()
 }
 
-/// Measures the commands with these names; all when there are none.
+/// Measures the commands named by `only`, or all if it is empty.
 pub fn run(setup: &BenchSetup<'_>, rounds: Rounds, tree: &Path, only: &[String]) -> Result<Report, BenchError> {
     let tree = setup.tree(tree)?;
     let selection = Selection::new(only, &known_commands())?;
@@ -101,7 +101,6 @@ fn warn_of_size(report: &mut Report, bytes: u64) {
     }
 }
 
-/// Where the commands read, and what can be done there.
 struct PreparedTree {
     sources: Sources,
     copied: bool,
@@ -111,7 +110,7 @@ struct PreparedTree {
 }
 
 impl PreparedTree {
-    /// Prepares the sources: the tree where it is on the place's file system, else a copy there; and where links work, a second one for them.
+    /// Prepares the sources: the tree, or a copy on the target's file system, and one more copy for hard links.
     fn prepare(
         setup: &BenchSetup<'_>,
         tree: &Path,
@@ -199,7 +198,6 @@ impl PreparedTree {
     }
 }
 
-/// Returns the error that everything that was asked for by name is missing, or not possible here.
 fn nothing_to_run(not_run: &[NotRun]) -> BenchError {
     let reasons: Vec<String> = not_run.iter().map(|one| format!("`{}`: {}", one.command, one.reason)).collect();
     let reasons = if reasons.is_empty() { "Calve's own choice does the same".into() } else { reasons.join("; ") };
@@ -212,19 +210,19 @@ fn can(probe: &ProbeReport, strategy: Strategy) -> bool {
     probe.offers.iter().any(|offer| offer.strategy == strategy && offer.refused.is_none())
 }
 
-/// Reports whether the tree is on another file system. Subvolumes of one btrfs have different numbers and share extents: the probe tells.
+/// Returns true for another file system. Subvolumes of one btrfs have different numbers, but the probe finds sharing.
 fn is_elsewhere(tree: &Path, place: &Path, probe: &ProbeReport) -> Result<bool, BenchError> {
     let same_device = fs_err::metadata(tree)?.dev() == fs_err::metadata(place)?.dev();
     Ok(!same_device && !can(probe, Strategy::Reflink) && !can(probe, Strategy::Snapshot))
 }
 
-/// Copies a tree: on btrfs to a subvolume, as templates are, and elsewhere to a directory.
+/// Copies a tree, on btrfs to a subvolume, as templates are.
 fn copy_to_subvolume(src: &Path, dst: &Path, options: &CloneOptions) -> Result<(), BenchError> {
     stage_in(None, dst, options, |staged| staged.clone_root(src, options))?;
     Ok(())
 }
 
-/// Returns the properties that a copy did not keep. A tree that is changing, or a walk that fails, says nothing about the copy.
+/// Lists properties that a copy did not keep. A failed walk, as of a changing tree, says nothing about the copy.
 fn remarks(sources: &Sources, copy: &Path, cancel: &CancelToken) -> Vec<String> {
     let Ok(lost) = census::not_kept(&sources.tree, copy, cancel) else { return Vec::new() };
     let list: Vec<String> = lost.iter().map(|(what, number)| format!("{what} of {}", entries(*number))).collect();

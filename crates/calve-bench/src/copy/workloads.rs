@@ -1,4 +1,4 @@
-//! The ways to copy a tree that work here: Calve's and those of other programs.
+//! Ways to copy a tree here: Calve's, and those of other programs.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -22,21 +22,21 @@ pub(crate) const LINKED: Group = Group {
 
 pub(crate) struct Sources {
     pub(crate) tree: PathBuf,
-    /// The CALVE_HOME of commands that take no spares. It is empty.
+    /// An empty CALVE_HOME, for commands that take no spares.
     pub(crate) home: PathBuf,
-    /// A copy of the tree for commands that give its files further names: those would change what other commands find.
+    /// A copy of the tree for commands that hard-link its files: further names would change the tree for the others.
     pub(crate) to_link: PathBuf,
 }
 
 struct Peer {
     /// As typed, with `SRC` and `DST` for the places.
     command: &'static str,
-    /// The abilities that the place must offer.
+    /// The strategy that must work there.
     needs: Option<Strategy>,
     source: ProgramSource,
 }
 
-/// GNU cp shares extents by itself since coreutils 9.0, so that the copying of bytes has to be asked for.
+/// GNU cp shares extents by default since coreutils 9.0.
 const CP_NEVER: &str = "cp -a --reflink=never SRC DST";
 
 pub(super) const SPARE: &str = "calve cp --strategy spare SRC DST";
@@ -77,13 +77,13 @@ pub(crate) fn programs() -> Vec<&'static str> {
     names
 }
 
-/// Returns every command that there is on some place of this system, as it is typed.
+/// Returns every command that works in some place on this system, as typed.
 pub(crate) fn known_commands() -> Vec<String> {
     let ours = calves(None).into_iter().map(|(command, _)| command);
     PEERS.iter().map(|peer| peer.command.to_owned()).chain(ours).chain([SPARE.to_owned()]).collect()
 }
 
-/// Returns the commands that give the source's files further names.
+/// Returns the commands that hard-link the source's files.
 pub(super) fn linking() -> impl Iterator<Item = String> {
     let peers = PEERS.iter().filter(|peer| peer.needs == Some(Strategy::Hardlink)).map(|peer| peer.command.to_owned());
     peers.chain([format!("calve cp --strategy {} SRC DST", Strategy::Hardlink)])
@@ -93,7 +93,6 @@ fn program_of(command: &'static str) -> &'static str {
     command.split(' ').next().unwrap_or(command)
 }
 
-/// Returns everything that can be run, and everything that cannot, with the reason.
 pub(crate) fn choose(
     sources: &Sources,
     probe: &ProbeReport,
@@ -132,7 +131,7 @@ pub(crate) fn choose(
     (workloads, not_run)
 }
 
-/// Returns Calve's commands, each with the strategy that it depends on (its own choice: none). What it would choose anyway is not run twice.
+/// Returns Calve's commands, each with its strategy (`None`: its own choice, which is not run twice).
 fn calves(chosen: Option<Strategy>) -> Vec<(String, Option<Strategy>)> {
     let mut commands = vec![("calve cp SRC DST".to_owned(), None)];
     // An overlay is for callers of the library only.
@@ -155,17 +154,17 @@ fn workload(command: String, role: Role, links: bool, program: PathBuf, sources:
         let arguments = words.split(' ').skip(1).map(|word| with_places(word, &source, dst));
         std::iter::once(program.as_os_str().to_owned()).chain(arguments).collect()
     };
-    // A file with further names is treated differently, so these must go before the next ones are made.
+    // Files with further names are treated differently, so they must go before the next run.
     let (group, leftovers) = if links { (LINKED, Leftovers::DeleteAtOnce) } else { (INDEPENDENT, Leftovers::Keep) };
     Workload { environment, leftovers, ..Workload::new(command, role, group, argv) }
 }
 
-/// Returns the command that takes a spare, without one.
+/// Returns the command that takes a spare. The caller makes the spare.
 pub(super) fn taking_a_spare(sources: &Sources, calve: &Path) -> Workload {
     workload(SPARE.to_owned(), Role::Calve, false, calve.to_path_buf(), sources)
 }
 
-/// Puts the real places into `SRC`, `SRC/`, `--link-dest=SRC` and `DST`.
+/// Puts the paths into `SRC`, `SRC/`, `--link-dest=SRC` and `DST`.
 fn with_places(word: &str, source: &Path, dst: &Path) -> OsString {
     for (name, path) in [("SRC", source), ("DST", dst)] {
         if let Some((before, after)) = word.split_once(name) {

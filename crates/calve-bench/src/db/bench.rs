@@ -9,19 +9,18 @@ use crate::error::BenchError;
 use crate::setup::BenchSetup;
 
 pub struct DatabaseBench<'a> {
-    /// On the file system of the templates and servers, and for whom.
+    /// Its place is on the file system of the templates and servers.
     pub setup: BenchSetup<'a>,
-    /// Where the template is.
     pub home: &'a Home,
     pub supervisor: &'a [PathBuf],
     pub template: &'a str,
     /// The statement that a server answers first.
     pub query: &'a str,
-    /// The statement that writes; a row of the largest table is deleted by default.
+    /// A statement that writes. By default it deletes a row of the largest table.
     pub write: Option<&'a str>,
-    /// How many servers are started in each way.
+    /// Servers to start in each way.
     pub runs: u32,
-    /// How often each command is timed as a whole; 0 is not at all.
+    /// Timings of each whole command; 0 for none.
     pub steps: u32,
 }
 
@@ -36,7 +35,7 @@ impl DatabaseBench<'_> {
     }
 }
 
-/// Runs `calve db WORDS` as a program of its own, as users do. `supervisor`: the program comes first.
+/// Runs `calve db WORDS` as users do. The program is the first word of `supervisor`.
 pub(super) fn program(supervisor: &[PathBuf], words: &[&str]) -> Result<(), BenchError> {
     let calve = supervisor.first().map(PathBuf::as_path).unwrap_or_else(|| std::path::Path::new("calve"));
     let mut command = std::process::Command::new(calve);

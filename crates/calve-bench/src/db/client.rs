@@ -1,4 +1,4 @@
-//! A session with a server that costs no process: the little of each engine's protocol that it takes to run one statement.
+//! A session without a client process, by as much of each engine's protocol as one statement takes.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use calve_db::{Address, EngineKind, MysqlSession, PostgresSession, Server};
 
-/// The first row of a statement; `None` when it gives no row, or NULL.
+/// First row of a statement. `None` for no row, or NULL.
 pub(super) type Value = Option<String>;
 
 pub(super) fn engine(server: &Server) -> io::Result<EngineKind> {
@@ -19,7 +19,7 @@ fn unknown(engine: &str) -> io::Error {
 
 pub(super) struct Session {
     protocol: Protocol,
-    /// The server's first process, where the system tells.
+    /// The server's first process, if the system names it.
     pub(super) server: Option<u32>,
 }
 
@@ -37,7 +37,7 @@ impl Session {
         Self::open_at(engine(server)?, &server.address)
     }
 
-    /// Opens a session as [`Self::open`] does, with a server that has no record.
+    /// Opens a session like [`Self::open`], with a server that has no record.
     pub(super) fn open_at(engine: EngineKind, address: &Address) -> io::Result<Self> {
         let stream = UnixStream::connect(&address.socket)?;
         stream.set_read_timeout(Some(PATIENCE))?;

@@ -1,4 +1,4 @@
-//! `calve bench db`: what a server on a clone of a template costs, by every strategy that works there.
+//! `calve bench db`: the cost of a server on a clone of a template, by every strategy that works there.
 
 mod bench;
 mod client;
@@ -65,7 +65,7 @@ impl DatabaseBench<'_> {
         Ok(report)
     }
 
-    /// Returns the statement that writes, after a first server, which is not timed, has run both statements.
+    /// Returns the statement that writes. A first server, untimed, has run both statements by then.
     fn write(&self, scout: &OwnedServer, engine: EngineKind) -> Result<String, BenchError> {
         let mut session = Session::open(&scout.record.server)?;
         let write = match self.write {

@@ -1,5 +1,3 @@
-//! The report of `calve bench db`.
-
 use calve_core::Strategy;
 use calve_db::{DatabaseTemplate, ServerProgram};
 use calve_receipt::bench::{
@@ -14,7 +12,6 @@ use super::steps::Step;
 use crate::report::{Report, Section, or_dash, shown_bytes, shown_ms};
 use crate::stats::{median, spread};
 
-/// Adds the runs to a report that has its own facts already.
 pub(super) fn complete(
     report: &mut Report,
     bench: &DatabaseBench<'_>,

@@ -21,7 +21,7 @@ pub(super) struct Sample {
     pub(super) stop_ms: f64,
     /// The growth that `df` shows once the tenth write is on the disk.
     pub(super) disk_bytes: i64,
-    /// `None` where the system does not tell.
+    /// `None` if the system does not report it.
     pub(super) memory_bytes: Option<u64>,
 }
 
@@ -40,11 +40,11 @@ impl VariantRuns {
     }
 }
 
-/// As many as the report tells of.
+/// The report has the first and the tenth.
 const WRITES: usize = 10;
 
 impl Servers<'_> {
-    /// Runs a way once. A failure is noted in its row. Returns whether the way is to be tried again.
+    /// Runs a way once. Notes a failure in its row. Returns false if the way is not to be tried again.
     pub(super) fn run(&self, run: u32, row: &mut VariantRuns) -> Result<bool, BenchError> {
         let BenchSetup { say, cancel, .. } = &self.bench.setup;
         self.delete_trash()?;
@@ -77,7 +77,7 @@ impl Servers<'_> {
         }
     }
 
-    /// Starts a server, and asks it the first query. Returns the milliseconds that it took too, and how full the file system was before.
+    /// Starts a server and runs the first query. Returns also the milliseconds it took, and the used bytes before.
     fn begin(&self, way: ServerVariant) -> Result<(Server, Session, f64, u64), BenchError> {
         let start = self.prepare(way)?;
         self.scratch.wait_for_freed_space()?;
@@ -97,7 +97,7 @@ impl Servers<'_> {
         }
     }
 
-    /// Measures all else of a server, and ends it whatever happens.
+    /// Measures the rest of a server, and ends it whatever happens.
     fn finish(&self, begun: (Server, Session, f64, u64)) -> Result<Sample, BenchError> {
         let (server, session, ready_ms, used_bytes) = begun;
         let sample = Sample { clone_ms: server.clone_ms(), ready_ms, ..Sample::default() };
@@ -125,7 +125,6 @@ impl Servers<'_> {
     }
 }
 
-/// Returns the reason if the error says that this way is not available here.
 fn refusal(way: ServerVariant, error: &BenchError) -> Option<String> {
     let BenchError::Db(error) = error else { return None };
     match error {

@@ -11,7 +11,6 @@ use super::client::Session;
 use crate::error::BenchError;
 use crate::scratch::Scratch;
 
-/// A way to a server with data of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServerVariant {
     Strategy(Strategy),
@@ -22,7 +21,7 @@ pub(super) enum ServerVariant {
 /// In the order of the report.
 const STRATEGIES: [Strategy; 4] = [Strategy::Copy, Strategy::Overlay, Strategy::Reflink, Strategy::Snapshot];
 
-/// How long a server may take until it answers.
+/// Limit for a server to answer.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 impl ServerVariant {
@@ -79,7 +78,7 @@ impl<'a> Servers<'a> {
             .collect()
     }
 
-    /// Prepares a server, which is not timed. Calve does so while it starts one.
+    /// Prepares a server, untimed. Calve prepares its own while it starts them.
     pub(super) fn prepare(&self, way: ServerVariant) -> Result<StartServer<'_>, Error> {
         let ServerVariant::Strategy(strategy) = way else {
             let start = self.baseline.prepare(self.bench.setup.cancel)?;
@@ -104,7 +103,6 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// Deletes what earlier servers have left to be deleted.
     pub(super) fn delete_trash(&self) -> Result<(), Error> {
         calve_db::delete_trash(&calve_db::sweep(self.bench.home)?, self.bench.setup.cancel)
     }
@@ -118,7 +116,6 @@ impl Server {
         }
     }
 
-    /// Returns the time of its clone in milliseconds, if Calve has made one.
     pub(super) fn clone_ms(&self) -> Option<f64> {
         match self {
             Self::Calve(owned) => owned.record.server.launch.clone_ms,
@@ -126,7 +123,7 @@ impl Server {
         }
     }
 
-    /// Ends it. Returns a server whose files are still to be removed: Calve too removes those of its own servers later.
+    /// Ends the server. A baseline is returned with its files, to be removed untimed: Calve too removes its own later.
     pub(super) fn stop(self) -> Result<Option<Box<BaselineServer>>, Error> {
         match self {
             Self::Calve(owned) => owned.stop().map(|_| None),

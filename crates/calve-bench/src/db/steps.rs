@@ -1,4 +1,4 @@
-//! Commands as a whole, until a query is answered: a start that finds a standby, and the resets.
+//! Whole commands, until a query is answered: a start that finds a standby, and the resets.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -11,11 +11,10 @@ use crate::error::BenchError;
 use crate::report::shown_ms;
 use crate::setup::check_cancelled;
 
-/// A command and its times in milliseconds.
 pub(super) struct Step {
     pub(super) name: &'static str,
     pub(super) ms: Vec<f64>,
-    /// The memory of the servers that waited for it.
+    /// Memory of the standbys that it took.
     pub(super) memory_bytes: Vec<f64>,
 }
 
@@ -24,12 +23,12 @@ const RESET: &str = "calve db reset";
 const RESET_TO_MARK: &str = "calve db reset --to MARK";
 const RESET_PREPARED: &str = "calve db reset --to MARK, with a standby";
 
-/// How long it takes at most until the next standby waits.
+/// Limit for the next standby to wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 const MARK: &str = "bench";
 
 impl DatabaseBench<'_> {
-    /// Runs each command that often. The template has no pool, and has none afterwards.
+    /// Runs each command `steps` times. The template has no pool, before or after.
     pub(super) fn steps(&self) -> Result<Vec<Step>, BenchError> {
         let mut steps = [STANDBY, RESET, RESET_TO_MARK, RESET_PREPARED].map(|name| Step {
             name,
@@ -47,7 +46,7 @@ impl DatabaseBench<'_> {
             to_mark.ms.push(self.timed(RESET_TO_MARK, &["reset", &name, "--to", MARK, "-q"], &server.record.server)?);
         }
         self.with_pool(|| {
-            // The first one has the next one prepared, where there can be one.
+            // The first reset prepares the next one, if that is possible.
             let back = calve_db::reset(self.home, &name, Some(MARK), self.setup.cancel)?;
             let prepares = if back.can_prepare() { self.steps } else { 0 };
             for _ in 0..prepares {
@@ -71,7 +70,6 @@ impl DatabaseBench<'_> {
         Ok(steps.into())
     }
 
-    /// Does `work` with a pool of one server, and takes the pool away again.
     fn with_pool(&self, work: impl FnOnce() -> Result<(), BenchError>) -> Result<(), BenchError> {
         let mut options = PoolOptions::default();
         options.size = 1;
@@ -104,13 +102,13 @@ impl DatabaseBench<'_> {
         Ok(ms)
     }
 
-    /// Returns its milliseconds, and the memory of the server, which has answered one query.
+    /// Returns the milliseconds, and the memory of the server after one query.
     fn start_with_standby(&self) -> Result<(f64, Option<f64>), BenchError> {
         let name = format!("bench-{}", std::process::id());
         let owner = std::process::id().to_string();
         let began = Instant::now();
         program(self.supervisor, &["start", self.template, "--name", &name, "--owner-pid", &owner, "-q"])?;
-        // Its directory of sockets is what the command prints, and in its record.
+        // The command prints the directory of sockets, which the record has too.
         let record = calve_db::find(self.home, &name)?;
         Session::open(&record.server)?.run(self.query)?;
         let ms = began.elapsed().as_secs_f64() * 1000.0;

@@ -1,10 +1,10 @@
-//! T1 to T10: which clone, and which fetch afterwards.
+//! T1 to T10: a clone, and the fetches after it.
 
 use std::str::FromStr;
 
 use strum::{Display, IntoStaticStr};
 
-/// How a repository is cloned, or brought up to date.
+/// Kind of a clone or of a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum CloneKind {

@@ -1,4 +1,4 @@
-//! One client: a clone, and what comes after it, each step measured on both sides.
+//! One client: a clone and the steps after it, each measured on both sides.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -36,16 +36,16 @@ impl Step {
 #[derive(Debug, Clone)]
 pub(super) struct Sample {
     pub(super) step: Step,
-    /// The client's; its memory is that of the larger side, because git starts the server.
+    /// The client's. Memory is the larger side's, because git starts the server.
     pub(super) usage: Usage,
     pub(super) server: ServerCost,
     pub(super) others: Option<f64>,
-    /// git's words, but for progress.
+    /// git's stderr, without progress.
     pub(super) said: String,
 }
 
 pub(super) enum StopReason {
-    /// A step went wrong, after which its test is not run again.
+    /// A step failed: its test is not run again.
     Step(Box<BenchFailure>),
     Failure(BenchError),
 }
@@ -67,7 +67,7 @@ pub(super) struct Client<'a> {
     samples: Vec<Sample>,
 }
 
-/// Runs a test once, on a server that is as it was at first, and removes what it made.
+/// Runs a test once, on a server in its first state, and removes everything made.
 pub(super) fn run(
     git: &GitPrograms<'_>,
     scratch: &Scratch<'_>,
@@ -92,10 +92,10 @@ impl Client<'_> {
         let mut command = self.git.at(&self.repository.template);
         command.args(["clone", "--quiet", "--bare", "--local", "--template=", "--"]);
         self.git.output(command.arg(&self.repository.template).arg(&self.served), "copying the repository")?;
-        // So that every clone sees the server with something pushed since it was packed.
+        // So every clone finds the server with a push since it was packed.
         self.push(0)?;
         let (url, directory) = (url(&self.served), self.directory.clone());
-        // `git clone` does not look it up in the configuration.
+        // `git clone` does not read it from the configuration.
         let (option, upload_pack) = (self.case.clone.option(), format!("--upload-pack={COMMAND}"));
         self.step(Step::Clone, |command| {
             command
@@ -112,7 +112,7 @@ impl Client<'_> {
         }
     }
 
-    /// Runs `git checkout HEAD~N` and `git blame`, where the clone has a past.
+    /// Runs `git checkout HEAD~N` and `git blame`, if the clone has a history.
     fn look_back(&mut self) -> Result<(), StopReason> {
         let GitRepository { branch, file, back, .. } = &self.repository.about;
         if self.case.clone == CloneKind::Shallow || *back == 0 {
@@ -153,7 +153,7 @@ impl Client<'_> {
         let mut command = self.git.at(&self.directory);
         complete(command.env(REPORTS, &self.reports));
         let ran = self.git.run(&mut command)?;
-        // The server's report may be missing for the reason for which the client failed, such as a full disk.
+        // The cause of the client's failure, such as a full disk, may cost the server's report too.
         let server = if ran.ended.status.success() { ServerCost::take(&self.reports).ok() } else { None };
         let Some(server) = server else {
             let about = &self.repository.about;

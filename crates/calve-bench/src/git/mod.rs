@@ -1,4 +1,4 @@
-//! `calve bench git`: what each way to clone a repository costs client and server, at the clone and at every later fetch.
+//! `calve bench git`: the cost of each way to clone, for client and server, at the clone and at every later fetch.
 //!
 //! Clients (`client`) clone and fetch from a private copy (`repository`), while one user pushes (`pushes`). The server is
 //! `git upload-pack`, which each client starts as it would over SSH, by a stand-in that reports the cost (`upload_pack`).
@@ -33,7 +33,7 @@ use crate::setup::{BenchSetup, Rounds};
 /// The oldest git whose clones can be measured.
 const OLDEST: (u32, u32) = (2, 30);
 
-/// Measures copies of the repositories by the chosen tests, or all, each once in every round.
+/// Measures copies of the repositories by the chosen tests, or all, once in every round.
 pub fn run(
     setup: &BenchSetup<'_>,
     rounds: Rounds,
@@ -70,7 +70,7 @@ fn measure(
         let directory = path.join(index.to_string());
         fs_err::create_dir(&directory)?;
         repositories.push(Repository::prepare(source, &directory, &git, &|bytes, inodes| {
-            // A little more is pushed.
+            // The pushes add a little.
             runs::check_room(scratch, Room { bytes: bytes + (8 << 20), inodes: inodes + 1000 })
         })?);
     }
@@ -93,7 +93,7 @@ fn measure(
     Ok((repositories, results, rounds))
 }
 
-/// Adds numbers to the names of repositories that are called the same.
+/// Adds numbers to equal names of repositories.
 fn distinguish(repositories: &mut [Repository]) {
     for index in 1..repositories.len() {
         let (before, rest) = repositories.split_at_mut(index);

@@ -1,4 +1,4 @@
-//! The git programs of the bench: how they are started, and what each took.
+//! Starts the bench's git programs, and measures them.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeWriter, Read};
@@ -17,7 +17,7 @@ use crate::process::{self, ProcessResult};
 use crate::remedy::Remedy;
 use crate::setup::check_cancelled;
 
-/// Variables that git may take over from the user's environment. Everything else could change the measurement.
+/// Variables that git keeps from the user's environment. Any other could change the measurement.
 const KEPT: &[&str] = &["PATH", "TMPDIR", "LD_LIBRARY_PATH", "GIT_EXEC_PATH"];
 
 pub(super) const PROTOCOL: u8 = 2;
@@ -25,11 +25,10 @@ pub(super) const PROTOCOL: u8 = 2;
 pub(super) struct GitOutput {
     pub(super) ended: ProcessResult,
     pub(super) stdout: Vec<u8>,
-    /// All of its standard error.
     pub(super) said: String,
 }
 
-/// Returns the last words of a program, on one line, without control characters.
+/// Returns the end of a message, on one line, without control characters.
 pub(super) fn brief(said: &str) -> String {
     const LONGEST: usize = 400;
     let plain: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -37,27 +36,26 @@ pub(super) fn brief(said: &str) -> String {
     plain[plain.len().saturating_sub(LONGEST)..].iter().collect()
 }
 
-/// Returns a pipe for what a program says, and who reads it, so that the program never has to wait.
+/// Returns a pipe for a program's output, and a thread that reads it, so that the program never waits.
 fn listen() -> io::Result<(PipeWriter, JoinHandle<Vec<u8>>)> {
     let (mut reader, writer) = io::pipe()?;
     let heard = thread::spawn(move || {
         let mut bytes = Vec::new();
-        // The lines that were read until then are the answer.
+        // After an error, the bytes read so far are the answer.
         let _ = reader.read_to_end(&mut bytes);
         bytes
     });
     Ok((writer, heard))
 }
 
-/// Starts git with a configuration of the bench's own.
 pub(super) struct GitPrograms<'a> {
-    /// For that configuration, and the stand-in for `git upload-pack`.
+    /// Has the bench's own configuration, and the stand-in for `git upload-pack`.
     home: PathBuf,
     cancel: &'a CancelToken,
 }
 
 impl<'a> GitPrograms<'a> {
-    /// Writes the configuration of both sides to the directory `home`, which is there.
+    /// Writes the configuration of both sides to the existing directory `home`.
     pub(super) fn configure(home: PathBuf, cancel: &'a CancelToken) -> Result<Self, BenchError> {
         let stand_in = home.join(upload_pack::NAME);
         fs_err::os::unix::fs::symlink(std::env::current_exe()?, &stand_in)?;
@@ -82,12 +80,12 @@ impl<'a> GitPrograms<'a> {
         command
     }
 
-    /// Runs it to its end. Fails if git cannot be started or the bench is interrupted; git's own failures are in the result.
+    /// Fails if git cannot be started or the bench is interrupted. git's own failures are in the result.
     pub(super) fn run(&self, command: &mut Command) -> Result<GitOutput, BenchError> {
         self.heard(command, |command| process::measure_command(command, self.cancel))
     }
 
-    /// Runs git with the environment of the user, for servers that only the user can reach. It is ended when it starts processes without end.
+    /// Runs git in the user's environment, for servers that only the user can reach. Stops endless chains of processes.
     pub(super) fn run_as_user(&self, directory: &Path, arguments: &[&OsStr]) -> Result<GitOutput, BenchError> {
         let mut command = calve_git::Git::at(directory).command();
         command.args(["-c", "gc.auto=0", "-c", "maintenance.auto=false"]).args(arguments);
@@ -112,7 +110,7 @@ impl<'a> GitPrograms<'a> {
         command: &mut Command,
         measure: impl FnOnce(&mut Command) -> io::Result<ProcessResult>,
     ) -> Result<GitOutput, BenchError> {
-        // Through pipes: on a disk that is full a file would lose the very message that says so.
+        // Through pipes: on a full disk, a file would lose the message that says so.
         let ((to_out, out), (to_err, err)) = (listen()?, listen()?);
         command.stdout(to_out).stderr(to_err);
         let ended = measure(command);
@@ -124,7 +122,7 @@ impl<'a> GitPrograms<'a> {
         Ok(GitOutput { ended, stdout, said: String::from_utf8_lossy(&said).into_owned() })
     }
 
-    /// Returns git's output; a failure of git's is one of the bench.
+    /// Returns git's output. A failure of git's is one of the bench.
     pub(super) fn output(&self, command: &mut Command, what: &str) -> Result<Vec<u8>, BenchError> {
         let ran = self.run(command)?;
         if ran.ended.status.success() {
@@ -134,7 +132,7 @@ impl<'a> GitPrograms<'a> {
         Err(BenchError::failed(text, Remedy::ReadGitOutput))
     }
 
-    /// Returns why it failed, on one line, and whether the disk is full: git does not always say so.
+    /// Returns the reason of a failure, on one line, and true if the disk is full: git does not always say so.
     pub(super) fn reason(&self, ran: &GitOutput) -> (String, bool) {
         const HARDLY_ANY: u64 = 1 << 20;
         let disk_full = rustix::fs::statvfs(&self.home).is_ok_and(|stat| stat.f_bavail * stat.f_frsize < HARDLY_ANY);

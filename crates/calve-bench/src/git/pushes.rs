@@ -1,4 +1,4 @@
-//! The commits that one user pushes while a client works: each adds a line to three files. They are the same in every run.
+//! Commits that one user pushes while a client works, the same in every run: each adds a line to three files.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -11,21 +11,21 @@ use crate::runs::shuffled;
 /// Fetches after each clone.
 pub(super) const FETCHES: u32 = 3;
 
-/// The commits follow each other by a second from here: 2030-01-01T00:00:00Z.
+/// 2030-01-01T00:00:00Z. The commits are a second apart.
 const FIRST_COMMIT: u64 = 1_893_456_000;
 
-/// How many files a commit changes, if there are so many.
+/// Files that a commit changes, if there are as many.
 const FILES: usize = 3;
 
-/// Larger files are left alone, since people do not edit those.
+/// Larger files are left alone: people do not edit them.
 const LARGEST: u64 = 16 << 20;
 
-/// Returns the reference of a push: 0 is made before the clone, and one more before each fetch.
+/// Returns the reference of a push: 0 comes before the clone, and one more before each fetch.
 pub(super) fn reference(number: u32) -> String {
     format!("refs/pushes/{number}")
 }
 
-/// Makes the commits in a bare clone. `files`: the tree, as `git ls-tree -r -l -z` prints it.
+/// Makes the commits in a bare clone. `files` is the tree as `git ls-tree -r -l -z` prints it.
 pub(super) fn make(git: &GitPrograms<'_>, repository: &Path, branch: &str, files: &[u8]) -> Result<(), BenchError> {
     let files: Vec<_> = files.split(|byte| *byte == 0).filter_map(changeable).collect();
     let mut stream = Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn make(git: &GitPrograms<'_>, repository: &Path, branch: &str, files
     Ok(fs_err::remove_file(&input)?)
 }
 
-/// Reads a line of `git ls-tree -r -l -z`: regular files of a bearable size, with names that need no quotes.
+/// Parses an entry of `git ls-tree -r -l -z`. `None` unless it is a regular file, not too large, with a plain name.
 fn changeable(entry: &[u8]) -> Option<(String, String)> {
     let (about, path) = std::str::from_utf8(entry).ok()?.split_once('\t')?;
     let mut fields = about.split_whitespace();

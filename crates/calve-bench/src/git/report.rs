@@ -1,5 +1,3 @@
-//! The report of `calve bench git`.
-
 use calve_receipt::bench::{
     BenchFailure, BenchResult, Conditions, GitConditions, GitRepository, GitResult, ResultDetails, Times,
 };
@@ -21,7 +19,6 @@ pub(super) struct CaseResult {
     pub(super) failure: Option<BenchFailure>,
 }
 
-/// One step of a test, of all its samples.
 struct StepRow {
     case: &'static Case,
     step: Step,
@@ -34,7 +31,7 @@ impl CaseResult {
         Self { repository, case, samples: Vec::new(), failure: None }
     }
 
-    /// Describes the round whose samples begin at `before`. `repository`: empty where there is only one.
+    /// Describes the round whose samples begin at `before`. `repository` is empty if there is only one.
     pub(super) fn progress(&self, before: usize, round: u32, repository: &str, about: &GitRepository) -> String {
         let case = format!("{} ({})", self.case.name, self.case.in_words());
         let head = format!("round {round}  {}", [repository, &case].join(" ").trim_start());
@@ -46,7 +43,7 @@ impl CaseResult {
         format!("{head}: {}", steps.collect::<Vec<_>>().join(", "))
     }
 
-    /// Returns one row for each step that was measured, of the samples from `first` on.
+    /// Returns a row for each measured step, of the samples from `first` on.
     fn rows(&self, first: usize, about: &GitRepository) -> Vec<StepRow> {
         Step::ALL.into_iter().filter_map(|step| self.row(step, &self.samples[first..], about)).collect()
     }
@@ -111,7 +108,6 @@ pub(super) fn complete(report: &mut Report, repositories: &[Repository], results
     });
 }
 
-/// Returns the tables of a repository: clones, then fetches, then looks at the past.
 fn section(about: &GitRepository, rows: &[StepRow]) -> Section {
     let contents = format!(
         "{} packed; a checkout has {} files with {}",

@@ -1,4 +1,4 @@
-//! The private copy of a repository that everything is served from, in the state that `git gc` leaves a bare repository in.
+//! The private copy that everything is served from, in the state in which `git gc` leaves a bare repository.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -21,11 +21,11 @@ pub(super) struct Repository {
     pub(super) pushing: PathBuf,
 }
 
-/// How many commits back `git checkout` and `git blame` go.
+/// Commits that `git checkout` and `git blame` go back.
 const FARTHEST_BACK: u32 = 20;
 
 impl Repository {
-    /// Copies the source into `directory`, which is there. The source is only read.
+    /// Copies the source into the existing `directory`. The source is only read.
     pub(super) fn prepare(
         source: &Source,
         directory: &Path,
@@ -38,7 +38,7 @@ impl Repository {
         let output =
             |repository: &Path, arguments: &[&str], what: &str| git.output(git.at(repository).args(arguments), what);
         output(&template, &["pack-refs", "--all"], "packing the references")?;
-        // The pack is written anew beside the one that there is.
+        // The new pack is written beside the old one.
         check_room(pack_bytes(&template), 0)?;
         output(&template, &["repack", "-a", "-d", "-q", "--write-bitmap-index"], "packing the repository")?;
         output(&template, &["commit-graph", "write", "--reachable", "--no-progress"], "writing the commit-graph")?;
@@ -69,7 +69,7 @@ fn copy(source: &Source, template: &Path, git: &GitPrograms<'_>) -> Result<(), B
     arguments.extend([&text, template.as_os_str()]);
     let mut ran = git.run_as_user(template.parent().unwrap_or(template), &arguments)?;
     if ran.ended.status.success() && template.join("shallow").exists() {
-        // Partial clones of it would ask for the cut off history without end.
+        // Partial clones of it would ask for the missing history endlessly.
         let text = format!("`{}` is a shallow clone: its history is cut off", ShownPath(Path::new(&source.shown())));
         return Err(BenchError::failed(text, Remedy::NameFullClone));
     }
@@ -77,7 +77,7 @@ fn copy(source: &Source, template: &Path, git: &GitPrograms<'_>) -> Result<(), B
         return Ok(());
     }
     if let Source::Url(address) = source {
-        // Before it is made shorter: half of a URL is not known for one.
+        // Before it is shortened: half of a URL would not be recognized.
         ran.said = address.censored(&ran.said);
     }
     let (reason, _) = git.reason(&ran);
@@ -106,7 +106,7 @@ fn branch(source: &Source, template: &Path, git: &GitPrograms<'_>) -> Result<Str
     refused("branch checked out", Remedy::CheckOutBranch)
 }
 
-/// Counts the regular files and their bytes in what `git ls-tree -r -l -z` prints.
+/// Counts files, symlinks included, and their bytes in the output of `git ls-tree -r -l -z`.
 fn checkout(listed: &[u8]) -> (u64, u64) {
     // MODE blob OID SIZE<tab>PATH, and `-` for the size of a submodule.
     let size = |entry: &[u8]| String::from_utf8_lossy(entry).split_whitespace().nth(3)?.parse::<u64>().ok();
@@ -114,7 +114,7 @@ fn checkout(listed: &[u8]) -> (u64, u64) {
     sizes.fold((0, 0), |(files, bytes), size| (files + 1, bytes + size))
 }
 
-/// Finds the file that the last commits changed most often, and that still exists. Of several the first by name.
+/// Finds the existing file that the last commits changed most often, or the first by name of several.
 fn most_changed(git: &GitPrograms<'_>, template: &Path, branch: &str, back: u32) -> Result<Option<String>, BenchError> {
     let mut command = git.at(template);
     let range = format!("{branch}~{back}..{branch}");

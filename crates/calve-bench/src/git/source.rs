@@ -1,4 +1,4 @@
-//! Where a repository comes from: a path or a URL, and which of these are refused.
+//! Sources of repositories, paths and URLs, and which of them are refused.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -11,20 +11,18 @@ use crate::error::BenchError;
 use crate::remedy::Remedy;
 
 pub enum Source {
-    /// A directory of this machine.
     Path(PathBuf),
     Url(GitAddress),
 }
 
-/// A URL that git may be given.
 pub struct GitAddress {
-    /// For git alone.
+    /// For git alone: it may have credentials.
     pub(super) given: String,
     url: RepositoryUrl,
 }
 
 impl GitAddress {
-    /// Returns git's words, without secrets.
+    /// Removes secrets from git's messages.
     pub(super) fn censored(&self, said: &str) -> String {
         self.url.censored(&said.replace(&self.given, &self.url.to_string()))
     }
@@ -39,7 +37,6 @@ fn named(url: &RepositoryUrl) -> String {
 }
 
 impl Source {
-    /// Parses a path that is there, or a URL.
     pub fn parse(text: &str) -> Result<Self, BenchError> {
         let url = parse(text)?;
         if url.kind == Transport::Local {
@@ -48,7 +45,7 @@ impl Source {
         Ok(Self::Url(GitAddress { given: text.to_owned(), url }))
     }
 
-    /// Returns the source for people, and without credentials.
+    /// Returns the source for messages, without credentials.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Path(path) => path.to_string_lossy().into_owned(),
@@ -63,11 +60,11 @@ impl Source {
         }
     }
 
-    /// Refuses what cannot be measured, before anything is copied.
+    /// Refuses a source that cannot be measured, before anything is copied.
     pub(crate) fn check(&self) -> Result<(), BenchError> {
         let Self::Path(path) = self else { return Ok(()) };
         let git = Git::at(path);
-        // In a directory of a work tree git finds the repository, and yet does not clone that directory.
+        // Below the root of a work tree git finds the repository, but does not clone that directory.
         if !path.is_dir() || !git.line(&["rev-parse", "--show-prefix"]).is_ok_and(|prefix| prefix.is_empty()) {
             let text = format!("`{}` is not a git repository, or not one that you may read", ShownPath(path));
             return Err(BenchError::failed(text, Remedy::NameRepository));
@@ -85,7 +82,7 @@ impl Source {
     }
 }
 
-/// Reports whether the configuration is that of a clone with a filter, whatever the version of git that made it.
+/// Returns true for the configuration of a filtered clone, made by any version of git.
 fn is_partial(git: &Git) -> bool {
     let pattern = r"^(remote\..*\.(promisor|partialclonefilter)|extensions\.partialclone)$";
     git.output(&["config", "--get-regexp", pattern]).is_ok_and(|found| !found.stdout.is_empty())

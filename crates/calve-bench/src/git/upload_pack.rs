@@ -1,7 +1,7 @@
-//! A stand-in for `git upload-pack` that tells what the server took: clients run it as `remote.origin.uploadpack`.
+//! A stand-in for `git upload-pack` that reports the server's cost: clients run it as `remote.origin.uploadpack`.
 //!
-//! It is this program under another name, without reading a command line. A client waits for it, so its report is complete when the
-//! client has ended.
+//! It is this program under another name, without a command line of its own. A client waits for it, so its report is
+//! complete when the client has ended.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,13 +14,13 @@ use std::process::{Command, ExitCode, Stdio};
 use rustix::time::{ClockId, clock_gettime};
 use wait4::Wait4;
 
-/// The name that it goes by, in the HOME of the bench's gits.
+/// Its name, in the HOME of the bench's git programs.
 pub(super) const NAME: &str = "calve-upload-pack";
 
-/// The command, which git gives to a shell: so the path may have any bytes.
+/// git runs it in a shell: so the path may have any bytes.
 pub(super) const COMMAND: &str = "\"$HOME/calve-upload-pack\"";
 
-/// The environment variable with the directory to report to.
+/// Environment variable with the directory for reports.
 pub(super) const REPORTS: &str = "CALVE_UPLOAD_PACK_REPORTS";
 
 /// The server's cost of one operation of a client, in all its connections.
@@ -31,7 +31,7 @@ pub(super) struct ServerCost {
     pub(super) system_seconds: f64,
     /// The time of the stand-in itself, which counts for neither side.
     pub(super) own_seconds: f64,
-    /// The most of one process.
+    /// Peak of the largest process.
     pub(super) peak_memory_bytes: u64,
     pub(super) sent_bytes: u64,
 }
@@ -51,7 +51,7 @@ pub fn when_asked() -> Option<ExitCode> {
 fn relay(command: &mut Command) -> io::Result<ExitCode> {
     let mut child = command.spawn()?;
     let mut out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-    // A client that has gone ends the child, whose output is closed here.
+    // Closing its output ends the child of a client that has gone.
     let sent = child.stdout.take().map_or(Ok(0), |mut answer| io::copy(&mut answer, &mut out)).unwrap_or(0);
     let used = child.wait4()?;
     if let Some(reports) = std::env::var_os(REPORTS) {

@@ -1,5 +1,3 @@
-//! The report as Markdown, which is also what a terminal shows.
-
 use calve_receipt::bench::{NotRun, NotRunReason};
 
 use super::{Report, Table};

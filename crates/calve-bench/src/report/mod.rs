@@ -33,7 +33,7 @@ pub(crate) struct Table {
     /// Empty when the section's title says it.
     pub(crate) title: &'static str,
     pub(crate) head: Vec<&'static str>,
-    /// How many columns on the left are text. One without a title is text, too.
+    /// Number of text columns on the left. A column without a title is text, too.
     pub(crate) text_columns: usize,
     pub(crate) lines: Vec<Vec<String>>,
 }
@@ -81,7 +81,7 @@ impl Report {
         report
     }
 
-    /// Adds a circumstance. The document has its value in `facts` or elsewhere.
+    /// The document has the value in `facts` or elsewhere.
     pub(crate) fn circumstance(&mut self, label: &'static str, text: impl Into<String>) {
         self.circumstances.push((label, text.into()));
     }
@@ -97,7 +97,7 @@ impl Report {
         self.document.warnings.push(BenchWarning { code, message });
     }
 
-    /// Warns of what others did meanwhile; one value for each run.
+    /// Warns of other programs that were busy. `others` has one value for each run.
     pub(crate) fn warn_of_others(&mut self, others: &[Option<f64>]) {
         let busy: Vec<f64> = others.iter().flatten().copied().filter(|others| *others > OTHERS_DISTURB).collect();
         if let Some(most) = busy.iter().copied().reduce(f64::max) {
@@ -132,7 +132,7 @@ impl Report {
         self.document.failed.push(failure);
     }
 
-    /// Fails when a command failed that is not of others.
+    /// Fails if a command failed that is not a peer's.
     pub fn verdict(&self) -> Result<(), BenchError> {
         let ours = |failure: &&BenchFailure| failure.side != Some(BenchSide::Peer);
         let Some(failure) = self.document.failed.iter().find(ours) else { return Ok(()) };
@@ -152,7 +152,7 @@ pub(crate) struct Usage {
     pub(crate) peak_memory_bytes: u64,
 }
 
-/// Makes hyperfine's part of a row. `None` of no runs.
+/// Makes hyperfine's part of a row. `None` without runs.
 pub(crate) fn times(command: &str, runs: &[Usage]) -> Option<Times> {
     let seconds: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
     let Summary { mean, stddev, median, min, max } = Summary::from_values(&seconds)?;
@@ -175,7 +175,7 @@ pub(crate) fn times(command: &str, runs: &[Usage]) -> Option<Times> {
 /// In processors.
 const OTHERS_DISTURB: f64 = 0.25;
 const LARGE_SPREAD: f64 = 0.10;
-/// How many rows a warning names.
+/// Rows that a warning names.
 const NAMED: usize = 5;
 
 pub(crate) fn shown(seconds: f64) -> String {
@@ -186,7 +186,7 @@ pub(crate) fn shown_ms(milliseconds: f64) -> String {
     shown(milliseconds / 1000.0)
 }
 
-/// Formats bytes, which may be fewer than none.
+/// Formats bytes, which may be negative.
 pub(crate) fn shown_bytes(bytes: f64) -> String {
     let sign = if bytes < 0.0 { "-" } else { "" };
     format!("{sign}{}", size(bytes.abs() as u64))

@@ -1,4 +1,4 @@
-//! `calve bench worktree`: a worktree that one can work in, made by every means there is, up to the first `git status`.
+//! `calve bench worktree`: worktrees ready for work, made by every available means, up to the first `git status`.
 
 mod workloads;
 
@@ -20,8 +20,8 @@ use crate::runs;
 use crate::scratch::{Room, Scratch, real_path};
 use crate::setup::{BenchSetup, Rounds};
 
-/// Measures, removes all that was made, and reports. The repository, named by its main worktree, is only read: worktrees are added to a clone of it,
-/// with what git ignores in it.
+/// Measures worktrees of a repository, named by its main worktree. It is only read: worktrees are added to a clone of
+/// it, with its ignored files.
 pub fn run(setup: &BenchSetup<'_>, rounds: Rounds, given: &Path) -> Result<Report, BenchError> {
     let repository = real_path(given)?;
     if !repository.join(".git").is_dir() {
@@ -45,7 +45,7 @@ fn measure(
     let mut options = CloneOptions::default();
     options.cancel = setup.cancel.clone();
     let cloned = clone_tree(repository, &source, &options)?;
-    // Entries of other worktrees lead to those, and files have new inodes.
+    // The clone has entries of the original's worktrees, and new inodes.
     workloads::git(&source, &["worktree", "prune", "--expire=now"])?;
     workloads::git(&source, &["status", "--porcelain"])?;
     scratch.flush()?;

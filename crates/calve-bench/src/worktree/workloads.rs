@@ -1,4 +1,4 @@
-//! The ways to get a worktree with everything in it. Each is one shell script, from nothing to the first `git status`.
+//! Ways to get a complete worktree. Each is one shell script, from nothing to the first `git status`.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -100,7 +100,7 @@ pub(super) fn git(at: &Path, arguments: &[&str]) -> Result<String, BenchError> {
     Ok(String::from_utf8_lossy(&calve_git::Git::at(at).run(arguments)?).into_owned())
 }
 
-/// Lists the directories and files directly in the worktree that git ignores, one on a line, for programs that have to be told.
+/// Lists ignored directories and files, one on a line, for programs that need a list.
 fn ignored(source: &Path) -> Result<String, BenchError> {
     let listed = git(source, &["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"])?;
     let names = listed.split('\0').map(|path| path.trim_end_matches('/')).filter(|path| !path.is_empty());

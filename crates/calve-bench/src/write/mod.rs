@@ -1,4 +1,4 @@
-//! `calve bench write`: many small files, written by the ways that Node has and by Calve's.
+//! `calve bench write`: many small files, written in Node's ways and in Calve's.
 
 mod node;
 mod ways;
@@ -19,7 +19,7 @@ use crate::setup::{BenchSetup, Rounds};
 /// The script that Node runs, shipped in the program.
 const SCRIPT: &str = include_str!("ways.mjs");
 
-/// Measures so many files of that size, with one table for each number of directories.
+/// Measures `files` files of `bytes` bytes, with one table for each number of directories.
 pub fn run(
     setup: &BenchSetup<'_>,
     rounds: Rounds,

@@ -1,4 +1,4 @@
-//! The Node that is measured, and the npm package `calve` that it finds.
+//! The measured Node, and the npm package `calve` that it finds.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -9,7 +9,6 @@ use crate::error::BenchError;
 use crate::remedy::Remedy;
 use crate::report::Report;
 
-/// The program, found on the PATH.
 pub(super) const NODE: &str = "node";
 
 pub(super) struct Node {
@@ -20,7 +19,7 @@ pub(super) struct Node {
     package_version: String,
 }
 
-/// Prints what it is and where the package is, looking from each directory given.
+/// Prints the versions and the package's file, looking from each directory given.
 const ASK: &str = "\
 const { createRequire } = require('module');
 const path = require('path');
@@ -39,7 +38,6 @@ const { node, bun } = process.versions;
 console.log(JSON.stringify({ node, bun, found }));";
 
 impl Node {
-    /// Asks the `node` on the PATH for its version.
     pub(super) fn find() -> Result<Self, BenchError> {
         let mut command = Command::new(NODE);
         command.arg("-e").arg(ASK).args(places()).stdin(Stdio::null());
@@ -82,14 +80,14 @@ impl Node {
     }
 }
 
-/// Returns where packages are looked for: that of the script which started this program, the current directory, and beside this program.
+/// Returns the places of packages: the starting script's, the current directory, and beside this program.
 fn places() -> Vec<PathBuf> {
     let own = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.to_path_buf()));
     let script = std::env::var_os("CALVE_NPM_PACKAGE").map(PathBuf::from);
     [script, std::env::current_dir().ok(), own].into_iter().flatten().collect()
 }
 
-/// Reports whether a version of Node is too old. 18.17 is the first that has all that the script uses.
+/// 18.17 is the first version that has everything the script uses.
 fn is_too_old(version: &str) -> bool {
     let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     (numbers.next(), numbers.next()) < (Some(18), Some(17))

@@ -1,5 +1,3 @@
-//! The ways to write: Node's own, and Calve's.
-
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -19,7 +17,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Returns the most room that it needs: whole blocks, an inode and a name for each file.
+    /// Counts whole blocks, an inode and a name for each file.
     pub(super) fn needs(&self) -> Room {
         let each = self.bytes.div_ceil(4096) * 4096 + 1024;
         Room { bytes: self.files.saturating_mul(each) + (1 << 20), inodes: self.files + self.directories + 100 }
@@ -53,12 +51,12 @@ fn all(processors: usize) -> Vec<(String, String, Role)> {
     ways
 }
 
-/// Returns 1, 2, 4 and so on, up to twice the processors but no more than 8: more than there are processors can help where writing waits.
+/// Returns 1, 2, 4 and 8, up to twice the processors: more threads than processors help where writing waits.
 fn thread_counts(processors: usize) -> Vec<usize> {
     [1, 2, 4, 8].into_iter().filter(|&count| count <= (2 * processors).clamp(2, 8)).collect()
 }
 
-/// Returns the workloads of a task. `script` runs each way, and gives its times to `result`.
+/// Returns the workloads of a task. `script` runs each way, and writes its times to `result`.
 pub(super) fn workloads(task: Task, processors: usize, node: &Node, script: &Path, result: &Path) -> Vec<Workload> {
     let workload = |(command, word, role): (String, String, Role)| {
         let (script, result, package) = (script.to_owned(), result.to_owned(), node.package.clone());
@@ -75,7 +73,7 @@ pub(super) fn workloads(task: Task, processors: usize, node: &Node, script: &Pat
     all(processors).into_iter().map(workload).collect()
 }
 
-/// Reads the times of a run, whose files must all be there: missing ones would make a way fast that does nothing.
+/// Reads a run's times, and checks that its files are there: a way that does nothing would be fast.
 fn times(task: &Task, root: &Path, result: &PathBuf) -> Result<OwnTimes, String> {
     let text = fs_err::read_to_string(result).map_err(|error| error.to_string())?;
     let _ = fs_err::remove_file(result);

@@ -1,4 +1,4 @@
-//! Writing a layer: the tar as everybody reads it, with a frame for each chunk.
+//! Writing a layer: an ordinary tar, with a frame for each chunk.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -14,17 +14,17 @@ use crate::frames::hash;
 use crate::layer;
 use crate::spool::{Spool, digest_of};
 
-/// The size of a chunk, about. For one page of 8 KiB in a hundred that has changed, one chunk in twenty-five is fetched.
+/// Approximate size of a chunk. If one page of 8 KiB in a hundred changes, one chunk in twenty-five is fetched.
 const CHUNK_BYTES: u64 = 16 << 10;
-/// As many chunks make an index that is one or two per cent of its image. Those of larger data are larger.
+/// With so many chunks the index has one or two per cent of the image. Larger data have larger chunks.
 const CHUNKS: u64 = 1 << 18;
-/// Chunks are small, so that level 3 leaves tables of PostgreSQL 6 % larger.
+/// Chunks are small: level 3 leaves tables of PostgreSQL 6 % larger.
 const LEVEL: i32 = 6;
-/// A file that is not larger is one chunk.
+/// A file up to this size is one chunk.
 const WHOLE_BYTES: u64 = 128 << 10;
 const BLOCK_BYTES: u64 = 512;
 
-/// Returns the size that the chunks of so much data have, about.
+/// Returns the average size of chunks in data of `all` bytes.
 pub(super) fn chunk_bytes(all: u64) -> usize {
     let mut size = CHUNK_BYTES;
     while all / size > CHUNKS && size < u64::from(LARGEST_CHUNK_BYTES) / 4 {
@@ -54,7 +54,7 @@ impl LayerWriter {
         Ok(())
     }
 
-    /// Appends a file that has as many bytes as were found before. Returns its chunks, and where they begin.
+    /// Appends a file, which must still have `size` bytes. Returns where its chunks begin, and the chunks.
     pub(super) fn file(&mut self, path: &str, mode: u32, size: u64, contents: File) -> io::Result<(u64, Vec<Chunk>)> {
         self.between.extend(header(path, mode, EntryType::Regular, size)?);
         self.end_between()?;
@@ -84,7 +84,6 @@ impl LayerWriter {
         Ok((offset, chunks))
     }
 
-    /// Returns the blob, and the digest of the tar.
     pub(super) fn finish(mut self) -> io::Result<(Spool, String)> {
         self.between.extend([0; 2 * BLOCK_BYTES as usize]);
         self.end_between()?;
@@ -112,7 +111,7 @@ impl LayerWriter {
     }
 }
 
-/// Returns the header of a tar's entry. Times and owners are zero, so that equal layers do not differ.
+/// Times and owners are zero, so that equal layers do not differ.
 fn header(path: &str, mode: u32, kind: EntryType, size: u64) -> io::Result<Vec<u8>> {
     let mut header = layer::new_header(kind, mode, 0);
     header.set_size(size);

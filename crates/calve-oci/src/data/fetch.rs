@@ -1,4 +1,4 @@
-//! The parts of layers to fetch: few, and with little data that is not needed.
+//! The chunks to fetch, in few requests and with little data that is not needed.
 
 use std::ops::Range;
 
@@ -8,12 +8,12 @@ use crate::work::grouped;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MissingChunk {
-    /// The number of its file, and where it belongs in that.
+    /// The number of its file, and its place there.
     pub(super) file: usize,
     pub(super) at: u64,
     /// True if nothing has been written there yet.
     pub(super) is_hole: bool,
-    /// The number of its layer, and where it is in that.
+    /// The number of its layer, and its place there.
     pub(super) layer: usize,
     pub(super) start: u64,
     pub(super) chunk: Chunk,
@@ -25,13 +25,12 @@ impl MissingChunk {
     }
 }
 
-/// Returns where neighbours are in their layer.
 pub(super) fn together(chunks: &[MissingChunk]) -> Range<u64> {
     let ([first, ..], [.., last]) = (chunks, chunks) else { return 0..0 };
     first.start..last.bytes().end
 }
 
-/// Returns runs of chunks, sorted by layer and place, to fetch together: at most `most` bytes between two, and a third of all bytes in gaps.
+/// Joins chunks, sorted by layer and place, across gaps of at most `most` bytes. Gaps are a third of all bytes at most.
 pub(super) fn runs(missing: &[MissingChunk], most: u64) -> Vec<&[MissingChunk]> {
     let gap = |a: &MissingChunk, b: &MissingChunk| match a.layer == b.layer {
         true => b.start.saturating_sub(a.bytes().end),

@@ -1,4 +1,4 @@
-//! The index of an image: which files there are, and where in the layers their chunks are.
+//! The index of an image: its files, and the places of their chunks in the layers.
 
 use std::collections::HashSet;
 
@@ -9,15 +9,14 @@ use serde::{Deserialize, Serialize};
 use crate::frames::Hash;
 use crate::image::Descriptor;
 
-/// No chunk has more: a file that is not cut is one.
 pub(super) const LARGEST_CHUNK_BYTES: u32 = 1 << 20;
-/// More of an index is not read. That is about a million chunks.
+/// About a million chunks. A larger index is not read.
 pub(super) const LARGEST_INDEX_BYTES: u64 = 48 << 20;
 pub(super) const FORMAT: u32 = 1;
-/// More than a tar has for an entry beside its contents: two headers, a path, and what fills up a block.
+/// More than a tar has for an entry beside its contents: two headers, a path, and padding.
 const BETWEEN_BYTES: u64 = 8 << 10;
 
-/// All directories but the root, and all files, in the order in which layers have them.
+/// All directories but the root, and all files, in the order of the layers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Index {
@@ -39,7 +38,7 @@ pub(super) struct IndexedFile {
     pub(super) path: String,
     pub(super) mode: u32,
     pub(super) layer: usize,
-    /// Where its first chunk begins in that. The others follow.
+    /// Start of its first chunk in the layer. The others follow.
     pub(super) offset: u64,
     pub(super) chunks: Vec<Chunk>,
 }
@@ -69,7 +68,7 @@ impl TryFrom<(String, u32, u32)> for Chunk {
 }
 
 impl Chunk {
-    /// Reports whether the sizes can be those of a frame, which has at most this much for contents that cannot be compressed.
+    /// Checks the sizes against those of a frame whose contents cannot be compressed.
     fn is_possible(&self) -> bool {
         let most = u64::from(self.size) + u64::from(self.size / 128) + 512;
         (1..=LARGEST_CHUNK_BYTES).contains(&self.size) && (1..=most).contains(&u64::from(self.compressed))
@@ -94,7 +93,7 @@ impl IndexedFile {
 }
 
 impl Index {
-    /// Reads an index, and checks everything in it but its places in layers.
+    /// Parses an index, and checks everything but its places in layers.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         let index: Self = serde_json::from_str(text).map_err(|_| "its index is not valid")?;
         if index.format != FORMAT {
@@ -135,13 +134,13 @@ impl Index {
             used[file.layer] += length + BETWEEN_BYTES;
         }
         let most_between = BETWEEN_BYTES * (self.directories.len() as u64 + 2);
-        // Others are not fetched.
+        // Layers without files are not fetched.
         let is_too_large = |(layer, used): (&Descriptor, &u64)| *used > 0 && layer.size > used + most_between;
         if layers.iter().zip(&used).any(is_too_large) { Err("a layer is too large") } else { Ok(()) }
     }
 }
 
-/// Checks that a path has names that may be used, and is in a directory that came before.
+/// Checks a path's last name, its mode, and that its directory came before.
 fn check_place(path: &str, mode: u32, directories: &HashSet<&str>) -> Result<(), &'static str> {
     let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
     if name.is_empty() || name == "." || name == ".." || name.len() > 255 || name.contains('\0') {

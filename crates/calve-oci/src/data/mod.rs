@@ -1,8 +1,8 @@
 //! Data directories of database servers in registries.
 //!
-//! The image is an ordinary one, as those of file templates: layers of tar, compressed by zstd, and a last layer that describes the others.
-//! Here that is an index of chunks. A file has its contents in frames of its own, one for each chunk. A pull reads nothing else of
-//! the tar. Files are cut by their contents, so that a changed page costs a chunk, not a file.
+//! The image is an ordinary one, as those of file templates: layers of tar, compressed by zstd, and a last layer that
+//! describes the others, here an index of chunks. Each chunk of a file has a frame of its own, and a pull reads nothing
+//! else of the tar. Files are cut by their contents, so that a changed page costs a chunk, not a file.
 
 mod cut;
 mod description;

@@ -25,43 +25,41 @@ use crate::spool::Spool;
 use crate::work::each;
 use crate::{layer, manifest};
 
-/// More of an index is not fetched.
+/// A larger layer with an index is not fetched.
 const LARGEST_COMPRESSED_BYTES: u64 = 32 << 20;
-/// Files that are as large are cloned from the version before, and changed.
+/// Files from this size on are cloned from the previous version, and changed.
 const CLONED_BYTES: u64 = 1 << 20;
 
-/// An image of a data directory, whose manifest was read. Whatever its tag stands for later is another one.
+/// A data directory's image, by the manifest that its tag had: later changes of the tag do not count.
 pub struct DataImage<'a> {
     registry: Registry<'a>,
     arrivals: Arrivals,
     manifest: ImageManifest,
     pub digest: String,
-    /// As the image says it. Nothing of it has been checked.
+    /// The image's own claims, unchecked.
     pub about: DataDescription,
 }
 
-/// The version that was here before.
 #[derive(Debug, Clone, Copy)]
 pub struct OldData<'a> {
-    /// Its data directory. Its contents are checked before they are used.
+    /// Its data directory, whose contents are checked before use.
     pub data: &'a Path,
     /// The index that [`DataImage::receive`] has written for it.
     pub index: &'a Path,
 }
 
-/// The origin of the bytes of a data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReceivedData {
     pub fetched_bytes: u64,
-    /// The bytes that came from the version that was here before.
+    /// Bytes from the previous version.
     pub reused_bytes: u64,
 }
 
 impl<'a> DataImage<'a> {
-    /// Reads the manifest of an image. What has arrived of it is kept where file templates keep it.
+    /// Reads an image's manifest. Fetched parts are kept where file templates keep theirs.
     ///
     /// # Errors
-    /// Fails with [`Error::NotATemplate`] for an image of something else.
+    /// Fails with [`Error::OtherKind`] for a template of files, with [`Error::NotATemplate`] for anything else.
     pub fn open(templates: &Templates, reference: &'a Reference, options: &'a RegistryOptions) -> Result<Self, Error> {
         let registry = Registry::open(reference, options)?;
         let (bytes, digest) = registry.manifest(&reference.version)?;
@@ -72,11 +70,11 @@ impl<'a> DataImage<'a> {
         Ok(Self { registry, arrivals, manifest, digest, about })
     }
 
-    /// Makes the data in an empty directory, and writes the index that a later pull needs to take from them. Every byte is checked. The files are
-    /// this user's.
+    /// Makes the data in an empty directory, and writes the index for a later pull that reuses them. Every byte is
+    /// checked. The files are this user's.
     ///
     /// # Errors
-    /// Remove `data` then; the parts of the image that have arrived are kept for the next pull, which goes on from there.
+    /// Remove `data` then. The parts that have arrived are kept: the next pull continues from them.
     pub fn receive(self, data: &Path, index: &Path, old: Option<OldData<'_>>) -> Result<ReceivedData, Error> {
         let received = self.fill(data, index, old);
         self.arrivals.end(&received);
@@ -90,7 +88,7 @@ impl<'a> DataImage<'a> {
         let is_new = |chunk: &&Chunk| old.as_ref().is_none_or(|old| !old.chunks.contains_key(&chunk.hash));
         let chunks = || index.files.iter().flat_map(|file| &file.chunks);
         let new: u64 = chunks().filter(is_new).map(|chunk| u64::from(chunk.size)).sum();
-        // Contents that are here may be wanted more often than they are here. Zeros stay holes: those that matter are in the largest chunks.
+        // Local contents may be needed repeatedly. Zeros stay holes: those that matter fill the largest chunks.
         let largest = chunks().map(|chunk| chunk.size).max().unwrap_or_default();
         let zeros = hash(&vec![0; largest as usize]);
         let is_hole = |chunk: &&Chunk| chunk.size == largest && chunk.hash == zeros;
@@ -107,7 +105,7 @@ impl<'a> DataImage<'a> {
         if let Some(old) = &old {
             needed.share_contents(&room_of(&old.index));
         }
-        // The directory above is hidden: its own parent is named.
+        // The message names the grandparent: the parent is hidden.
         check_room((parents.root(), data), 2, &needed)?;
         let mut new_contents = NewEntries::in_directory(parents.root());
         new_contents.add_blocks(new);
@@ -131,7 +129,7 @@ impl<'a> DataImage<'a> {
         Ok(ReceivedData { fetched_bytes: fetched.into_inner(), reused_bytes: reused.into_inner() })
     }
 
-    /// Fetches the index. Returns it also as it was sent, and how much was fetched.
+    /// Returns the index, its bytes as they were sent, and how many bytes were fetched.
     fn index(&self) -> Result<(Index, Vec<u8>, u64), Error> {
         let refused = |what: &str| self.registry.reference.not_a_template(what);
         let layers = &self.manifest.layers;
@@ -152,13 +150,13 @@ impl<'a> DataImage<'a> {
 struct Reuse<'a> {
     data: &'a Path,
     index: Index,
-    /// By their contents: the number of a file, and where in it.
+    /// By hash: the number of a file, and the place there.
     chunks: HashMap<Hash, (usize, u64)>,
     files: HashMap<String, usize>,
 }
 
 impl<'a> Reuse<'a> {
-    /// Opens older data for its chunks. `None` if it cannot be used: then everything is fetched.
+    /// Returns `None` if the older data cannot be used: everything is fetched then.
     fn open(old: OldData<'a>) -> Option<Self> {
         let compressed = fs_err::File::open(old.index).ok()?;
         let index = Index::parse(&layer::read_manifest(compressed, LARGEST_INDEX_BYTES).ok()?).ok()?;
@@ -181,7 +179,7 @@ struct Fill<'a> {
 }
 
 impl Fill<'_> {
-    /// Makes a file of the chunks that are here. Returns the others.
+    /// Makes a file of the chunks that are here. Returns the missing ones.
     fn file(&self, number: usize) -> Result<Vec<MissingChunk>, Error> {
         let file = &self.index.files[number];
         let mut parents = Parents::open(self.data)?;
@@ -219,7 +217,7 @@ impl Fill<'_> {
         Ok(missing)
     }
 
-    /// Clones a file of the version before. Nothing is lost if that fails.
+    /// Clones a file of the previous version. If that fails, the file is made anew.
     fn clone_file(&self, old: &Path, path: &str) -> bool {
         let mut options = calve_core::CloneOptions::default();
         options.cancel = self.image.registry.options.cancel.clone();
@@ -249,7 +247,7 @@ impl Fill<'_> {
         .map(drop)
     }
 
-    /// Writes the chunks in a part of a layer that begins at `start`. Returns false at the first one that is not as the index says.
+    /// Writes the chunks in a part of a layer from `start` on. Returns false at the first that differs from the index.
     fn write(&self, chunks: &[MissingChunk], start: u64, part: &mut Spool) -> Result<bool, Error> {
         let unreadable = |error: io::Error| Error::io(Operation::ReadPart, "", error);
         let mut parents = Parents::open(self.data)?;
@@ -264,7 +262,7 @@ impl Fill<'_> {
             compressed.resize(chunk.compressed as usize, 0);
             reader.read_exact(&mut compressed).map_err(unreadable)?;
             at = start + u64::from(chunk.compressed);
-            // No more than there is room for, whatever the frame says.
+            // The buffer's capacity is the limit, whatever the frame says.
             contents.clear();
             let is_read = decompressor.decompress_to_buffer(&compressed, &mut contents).is_ok();
             if !is_read || !is_chunk(chunk, &contents) {
@@ -287,7 +285,7 @@ fn is_chunk(chunk: &Chunk, contents: &[u8]) -> bool {
     contents.len() == chunk.size as usize && hash(contents) == chunk.hash
 }
 
-/// Writes a chunk. Zeros stay a hole where one is.
+/// Zeros stay a hole where one is.
 fn put(file: &File, contents: &[u8], at: u64, is_hole: bool) -> io::Result<()> {
     if is_hole && contents.iter().all(|byte| *byte == 0) {
         return Ok(());
@@ -296,12 +294,12 @@ fn put(file: &File, contents: &[u8], at: u64, is_hole: bool) -> io::Result<()> {
 }
 
 enum LocalChunk<'t> {
-    /// They were cloned with the file.
+    /// Cloned with the file.
     InPlace,
     Elsewhere(&'t [u8]),
 }
 
-/// Takes chunks from the version before, of which the last file that was used stays open.
+/// Reader of chunks of the previous version. The last file used stays open.
 struct ChunkTaker<'a> {
     old: &'a Reuse<'a>,
     parents: Parents,
@@ -314,10 +312,10 @@ impl<'a> ChunkTaker<'a> {
         Ok(Self { old, parents: Parents::open(old.data)?, open: None, contents: Vec::new() })
     }
 
-    /// Finds the contents of a chunk, and checks them. `cloned`: where they are if the file was cloned and they did not move.
+    /// Finds and checks the contents of a chunk. `cloned` is their place if the file was cloned and they did not move.
     fn find(&mut self, chunk: &Chunk, cloned: Option<(usize, u64)>) -> Option<LocalChunk<'_>> {
         let known = self.old.chunks.get(&chunk.hash)?;
-        // The same contents may be at several places. That of the clone is the best one, and it is checked as any other.
+        // Contents may be at several places. The clone's needs no writing, and is checked like any other.
         if cloned.is_some_and(|place| self.is_at(chunk, place)) {
             return Some(LocalChunk::InPlace);
         }

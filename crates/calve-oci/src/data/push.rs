@@ -19,25 +19,24 @@ use crate::spool::Spool;
 use crate::work::each;
 
 const PERMISSIONS: u32 = 0o777;
-/// The approximate size of an entry in the index, without its path and its chunks.
+/// Approximate size of an entry in the index, without its path and its chunks.
 const INDEXED_ENTRY_BYTES: u64 = 60;
-/// The approximate size of a chunk in the index.
 const INDEXED_CHUNK_BYTES: u64 = 38;
 
-/// The data directory of a server that has ended.
+/// The data directory of a stopped server.
 pub struct DataSource<'a> {
     pub data: &'a Path,
-    /// A directory for files without a name, which large layers pass through.
+    /// Directory for the nameless files of large layers.
     pub spool: &'a Path,
-    /// Returns false from the moment on when the path of `data` leads to something else.
+    /// Returns false as soon as the path of `data` leads to something else.
     pub is_current: &'a dyn Fn() -> bool,
 }
 
-/// Sends a data directory, without the layers that the registry has. The image appears under its name when all of it is there.
+/// Sends a data directory, without layers that the registry has. The image appears under its name once it is complete.
 ///
 /// # Errors
-/// Fails with [`Error::DataNotPortable`] for entries other than files and directories, and for names that are not UTF-8, and with
-/// [`Error::DataReplaced`] if it was replaced meanwhile.
+/// Fails with [`Error::DataNotPortable`] for entries other than files and directories, and names that are not UTF-8,
+/// and with [`Error::DataReplaced`] if the data were replaced meanwhile.
 pub fn push_data(
     source: &DataSource<'_>,
     about: &DataDescription,
@@ -73,7 +72,7 @@ fn send_layers(source: &DataSource<'_>, registry: &Registry<'_>) -> Result<Vec<S
 #[derive(Default)]
 struct DataTree {
     directories: Vec<IndexedDirectory>,
-    /// Each with its size.
+    /// Path, mode and size.
     files: Vec<(String, u32, u64)>,
 }
 
@@ -122,7 +121,7 @@ impl DataTree {
         }
     }
 
-    /// Divides the files into ranges, one for each layer. There is one even without files, for the directories.
+    /// Divides the files into a range for each layer. Without files there is one for the directories.
     fn layers(&self) -> Vec<Range<usize>> {
         let mut ranges = divide(&self.files, |(path, _, size)| (path.as_bytes(), *size));
         if ranges.is_empty() {

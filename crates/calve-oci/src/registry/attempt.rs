@@ -1,5 +1,3 @@
-//! Answers of a registry: whether another attempt is worth it, and where they lead.
-
 use std::time::Duration;
 
 use ureq::Body;
@@ -10,14 +8,14 @@ use crate::address::{Address, AddressFault};
 pub(super) type Answer = Result<Response<Body>, ureq::Error>;
 
 pub(super) const ATTEMPTS: u32 = 5;
-/// The longest time that a registry may ask to wait.
+/// A registry that wants a longer wait is not asked again.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 pub(super) fn is_busy(status: StatusCode) -> bool {
     status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
 }
 
-/// Returns how long to wait before the next attempt, if there is to be one.
+/// Returns the wait before another attempt, if one is worth it.
 pub(super) fn try_again(answer: &Answer, failures: u32) -> Option<Duration> {
     if failures >= ATTEMPTS {
         return None;
@@ -31,7 +29,6 @@ pub(super) fn try_again(answer: &Answer, failures: u32) -> Option<Duration> {
     }
 }
 
-/// Returns the address that an answer leads to, if it leads to another one.
 pub(super) fn redirect(response: &Response<Body>, from: &Address) -> Option<Result<Address, AddressFault>> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return None;

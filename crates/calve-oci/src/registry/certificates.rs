@@ -1,5 +1,3 @@
-//! The certificates that a registry's is checked with.
-
 use std::env;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -10,17 +8,17 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 
 use crate::error::Error;
 
-/// Returns the settings for TLS, with the certificates that the user names, and otherwise those that the system trusts.
+/// Configures TLS with the user's certificates, or else the system's.
 pub(super) fn tls() -> Result<TlsConfig, Error> {
     let named = |variable| Some((variable, env::var_os(variable).filter(|value| !value.is_empty())?));
     let is_nameless = |path: &Path| path.as_os_str().is_empty();
     let found = load_native_certs();
-    // No registry could be trusted; or the system's would be, in place of those in a list of empty names.
+    // Without any, no registry could be trusted. For a list of empty names, the system's would be instead.
     let has_none = |value: &OsStr| found.certs.is_empty() || env::split_paths(value).all(|path| is_nameless(&path));
     if let Some((variable, value)) = ["SSL_CERT_FILE", "SSL_CERT_DIR"].into_iter().find_map(named)
         && has_none(&value)
     {
-        // `SSL_CERT_FILE` without a value is a file without a name there.
+        // The loader takes an empty `SSL_CERT_FILE` for a file without a name.
         let is_told = |error: &&rustls_native_certs::Error| !matches!(&error.kind, ErrorKind::Io { path, .. } if is_nameless(path));
         let reason = found.errors.iter().find(is_told);
         let reason = reason.map_or_else(|| "it has no certificate".to_owned(), ToString::to_string);

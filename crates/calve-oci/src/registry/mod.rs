@@ -31,20 +31,20 @@ use crate::reference::{Reference, is_digest};
 use crate::spool::{Spool, digest};
 use crate::work::THREADS;
 
-/// The parts that one request may ask for. Their header has some 3 KB; servers take 8.
+/// Most parts in one request. Their header has some 3 KB; servers take 8.
 pub(crate) const PARTS: usize = 128;
-/// The specification has registries accept at least this much.
+/// The specification asks registries to accept this much.
 const LARGEST_MANIFEST_BYTES: u64 = 4 << 20;
-/// More of them in a row are taken for a circle.
+/// More in a row count as a loop.
 const REDIRECTS: u32 = 5;
 const SILENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Default)]
 pub struct RegistryOptions {
-    /// Where to keep a template that is pulled, threads, progress and the token that ends it early.
+    /// Directory of a pulled template, threads, progress and cancellation.
     pub template: TemplateOptions,
     pub credentials: CredentialFiles,
-    /// How long a connection may be silent before it counts as broken: a minute if not given.
+    /// Silence after which a connection counts as broken: a minute if not given.
     pub silence: Option<Duration>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Registry<'a> {
     /// The value of the header `Authorization`, once one was asked for.
     authorization: Mutex<Option<String>>,
     silence: Duration,
-    /// Set when it has answered a request for several parts with something else.
+    /// Set when the registry answers a request for several parts otherwise.
     has_single_parts: AtomicBool,
 }
 
@@ -104,7 +104,7 @@ impl<'a> Registry<'a> {
         })
     }
 
-    /// Returns the manifest of a version in the repository, by its tag or its digest: as it was sent, and its digest.
+    /// Fetches the manifest of a tag or a digest. Returns its bytes as sent, and their digest.
     pub(crate) fn manifest(&self, version: &str) -> Result<(Vec<u8>, String), Error> {
         let accepted = format!(
             "{MANIFEST_TYPE}, application/vnd.oci.image.index.v1+json, \
@@ -158,7 +158,7 @@ impl<'a> Registry<'a> {
         self.expect(operation, &response, &[StatusCode::CREATED, StatusCode::NO_CONTENT])
     }
 
-    /// Fetches the rest of a blob, and checks that it is the one.
+    /// Fetches the rest of a blob, and checks its digest.
     pub(crate) fn blob(&self, wanted: &Descriptor, spool: Spool) -> Result<Spool, Error> {
         let is_right = &mut |blob: &mut Spool| Ok(blob.digest() == wanted.digest);
         let wrong = format!("the blob `{}` has another digest", wanted.digest);
@@ -166,7 +166,7 @@ impl<'a> Registry<'a> {
         fetched.ok_or_else(|| self.wrong("another part of a blob than was asked for"))
     }
 
-    /// Fetches the rest of these bytes, and checks them (`wrong` says the fault). Damaged leftovers are fetched anew. `None`: the registry has no parts.
+    /// Fetches and checks the rest of these bytes, all if leftovers are damaged. `None`: the registry ignores ranges.
     pub(crate) fn checked_part(
         &self,
         of: &Descriptor,
@@ -189,7 +189,7 @@ impl<'a> Registry<'a> {
         }
     }
 
-    /// Fetches what `spool` lacks of these bytes, unchecked, and goes on after a broken connection. `None`: the registry has no parts.
+    /// Fetches the bytes that `spool` lacks, unchecked, past broken connections. `None`: the registry ignores ranges.
     pub(crate) fn part(&self, of: &Descriptor, bytes: &Range<u64>, mut spool: Spool) -> Result<Option<Spool>, Error> {
         let operation = Operation::FetchPart;
         let (size, is_whole) = (bytes.end - bytes.start, *bytes == (0..of.size));
@@ -208,7 +208,6 @@ impl<'a> Registry<'a> {
             self.expect(operation, &response, &good)?;
             match response.status() {
                 StatusCode::PARTIAL_CONTENT if continues(&response, have) => {}
-                // From the beginning.
                 StatusCode::OK if is_whole => spool.restart()?,
                 _ => return Ok(None),
             }
@@ -227,7 +226,7 @@ impl<'a> Registry<'a> {
         Ok(Some(spool))
     }
 
-    /// Asks for several parts of a blob at once; `receive` gets each number, and the bytes unchecked. False if the registry has one part in an answer.
+    /// Asks for several parts of a blob: `receive` gets numbers and unchecked bytes. Returns false if only one is sent.
     pub(crate) fn parts(
         &self,
         of: &Descriptor,
@@ -248,7 +247,7 @@ impl<'a> Registry<'a> {
             return Ok(false);
         };
         let mut sent = Parts::new(response.body_mut().with_config().limit(u64::MAX).reader(), &boundary);
-        // No more is read than was asked for. Parts that do not come can be asked for one by one.
+        // Reads no more parts than it asked for. The caller can ask for missing ones one by one.
         for _ in parts {
             self.check_cancelled()?;
             let Ok(Some(bytes)) = sent.next() else { break };
@@ -258,7 +257,7 @@ impl<'a> Registry<'a> {
         Ok(true)
     }
 
-    /// Reads to the end of an answer. Returns why the connection broke, if it did.
+    /// Reads an answer to its end. Returns the reason if the connection broke.
     pub(crate) fn read_to_end(
         &self,
         reader: &mut dyn Read,
@@ -282,7 +281,6 @@ impl<'a> Registry<'a> {
         }
     }
 
-    /// Returns a request about something in the repository.
     fn asked(
         &self,
         operation: Operation,
@@ -295,7 +293,7 @@ impl<'a> Registry<'a> {
         Ok(Asked { operation, method, url, header })
     }
 
-    /// Sends a request until it is answered, and asks for a token if one is needed.
+    /// Sends a request until it is answered, and authorizes it if the registry asks for that.
     fn send(&self, asked: &Asked, mut sent: Option<&mut Spool>) -> Result<Response<Body>, Error> {
         let mut is_authorized = false;
         self.persist(asked.operation, || {
@@ -306,7 +304,7 @@ impl<'a> Registry<'a> {
                 && asked.url.is_same_server(&self.base)
                 && self.authorize(asked.operation, response)?
             {
-                // Its connection ends here: a server may have one at a time.
+                // Frees the connection: a server may have one at a time.
                 drop(answer);
                 self.check_cancelled()?;
                 return self.once(asked, sent.as_deref_mut());
@@ -336,7 +334,7 @@ impl<'a> Registry<'a> {
     /// Sends a request once, and follows redirects, which get no authorization.
     fn once(&self, asked: &Asked, mut sent: Option<&mut Spool>) -> Result<Answer, Error> {
         let authorization = self.authorization.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // An upload may go to another host, which is not to see it.
+        // An upload may go to another host, which must not see it.
         let mut authorization = authorization.filter(|_| asked.url.is_same_server(&self.base));
         let mut to = asked.url.clone();
         let mut redirects = 0;
@@ -348,7 +346,7 @@ impl<'a> Registry<'a> {
             if let Some(authorization) = authorization.take() {
                 request = request.header(header::AUTHORIZATION, authorization);
             }
-            // Not in chunks, which not every proxy takes.
+            // Not every proxy takes a chunked body.
             if let Some(length) = sent.as_ref().map(|blob| blob.size).or((asked.method == Method::POST).then_some(0)) {
                 request = request.header(header::CONTENT_LENGTH, length);
             }
@@ -376,7 +374,7 @@ impl<'a> Registry<'a> {
         }
     }
 
-    /// Gets what a registry wants to see. Returns whether there is something new to try.
+    /// Answers a challenge. Returns true if there is a new authorization to try.
     fn authorize(&self, operation: Operation, response: &Response<Body>) -> Result<bool, Error> {
         let challenges = response.headers().get_all(header::WWW_AUTHENTICATE);
         let challenges: Vec<_> = challenges.iter().filter_map(|value| Challenge::parse(value.to_str().ok()?)).collect();
@@ -394,10 +392,9 @@ impl<'a> Registry<'a> {
         Ok(is_new)
     }
 
-    /// Asks for a token, with the credentials if there are any.
     fn token(&self, operation: Operation, challenge: &Challenge) -> Result<Option<String>, Error> {
         let realm = challenge.value("realm").ok_or_else(|| self.wrong("it does not say where tokens are to be had"))?;
-        // The credentials go there.
+        // The credentials go there, so the address is checked.
         let place = self.base.leads_to(&realm).map_err(|fault| self.refused_address(operation, fault))?;
         let named = |name: &'static str| Some((name, challenge.value(name).filter(|value| !value.is_empty())?));
         let asked: Vec<_> = ["service", "scope"].into_iter().filter_map(named).collect();
@@ -470,14 +467,14 @@ impl<'a> Registry<'a> {
             ureq::Error::Timeout(Timeout::PerRead | Timeout::PerWrite | Timeout::RecvResponse) => {
                 format!("nothing came for {} s", self.silence.as_secs())
             }
-            // Without the library's word for it.
+            // Without the library's prefix.
             ureq::Error::Io(error) => error.to_string(),
             other => other.to_string(),
         }
     }
 
     fn broken(&self, operation: Operation, reason: String) -> Error {
-        // The library's words may have characters that a registry chose.
+        // The message may have characters that a registry chose.
         let reason = reason.escape_debug().to_string();
         Error::Network { registry: self.reference.registry.clone(), operation, reason }
     }
@@ -496,7 +493,6 @@ fn basic(credentials: &Credentials) -> Option<String> {
     }
 }
 
-/// Returns true if a part of a blob begins where the last one ended.
 fn continues(response: &Response<Body>, have: u64) -> bool {
     let range = response.headers().get(header::CONTENT_RANGE).and_then(|value| value.to_str().ok());
     range.and_then(multipart::content_range).is_some_and(|bytes| bytes.start == have)

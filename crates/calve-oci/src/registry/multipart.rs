@@ -6,7 +6,6 @@ use std::ops::Range;
 /// A line is a boundary or a header. Longer ones are not read.
 const LONGEST_LINE: u64 = 1024;
 
-/// Returns the boundary that a value of `Content-Type` names.
 pub(super) fn boundary(content_type: &str) -> Option<&str> {
     let (kind, parameters) = content_type.split_once(';')?;
     let is_multipart = kind.trim().eq_ignore_ascii_case("multipart/byteranges");
@@ -16,7 +15,7 @@ pub(super) fn boundary(content_type: &str) -> Option<&str> {
 }
 
 pub(super) struct Parts<R> {
-    /// Ends where the present part does.
+    /// Ends with the present part.
     reader: Take<BufReader<R>>,
     delimiter: String,
 }
@@ -26,10 +25,10 @@ impl<R: Read> Parts<R> {
         Self { reader: BufReader::new(answer).take(0), delimiter: format!("--{boundary}") }
     }
 
-    /// Goes to the next part. Returns which bytes it has, or `None` behind the last one.
+    /// Goes to the next part. Returns its range, or `None` behind the last one.
     pub(super) fn next(&mut self) -> io::Result<Option<Range<u64>>> {
         io::copy(&mut self.reader, &mut io::sink())?;
-        // After the contents of a part, and before the first boundary, there may be an empty line.
+        // An empty line may follow a part's contents, or precede the first boundary.
         let mut line = self.line()?;
         while line.is_empty() {
             line = self.line()?;
@@ -54,7 +53,6 @@ impl<R: Read> Parts<R> {
         Ok(Some(bytes))
     }
 
-    /// Returns the rest of the present part.
     pub(super) fn contents(&mut self) -> &mut impl Read {
         &mut self.reader
     }
@@ -67,7 +65,7 @@ impl<R: Read> Parts<R> {
     }
 }
 
-/// Reads `bytes FIRST-LAST/SIZE`.
+/// Parses `bytes FIRST-LAST/SIZE`.
 pub(super) fn content_range(value: &str) -> Option<Range<u64>> {
     let (first, rest) = value.strip_prefix("bytes ")?.split_once('-')?;
     let (last, _) = rest.split_once('/')?;
