@@ -1,4 +1,4 @@
-//! The templates of one user.
+//! Finding, holding, checking and removing templates.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -36,16 +36,15 @@ impl Deref for HeldTemplate {
 }
 
 impl HeldTemplate {
-    /// Restricts clones of [`Template::tree`] to what a template permits: they fail if they come to an entry that was changed after the
-    /// template was made, and `hardlink` is refused. Only per-file strategies find changed entries; a snapshot looks at nothing.
+    /// Makes clones of [`Template::tree`] refuse `hardlink`, and fail at an entry that changed after the template was
+    /// made. Only per-file strategies find such entries: a snapshot checks none.
     pub fn restrict(&self, options: &mut CloneOptions) {
         let changed = self.template.frozen.moment.parts();
         options.internal.frozen = Some(FrozenSince { name: self.name.clone(), changed });
     }
 }
 
-/// Calls `clone` with the directory that `src` stands for, and with options that fit it: the tree of a template if `src` is `@NAME`, which
-/// is kept as it is until `clone` returns; else `src` itself.
+/// Calls `clone` with the tree and the restrictions of the template `@NAME`, held meanwhile, or with `src` itself.
 ///
 /// # Errors
 /// Fails as `clone` does, and if there is no such template, or if it was changed.
@@ -66,12 +65,12 @@ pub fn with_source<T>(
 }
 
 impl Templates {
-    /// Names the directory that they are kept in, CALVE_HOME. Makes nothing.
+    /// Returns the templates in `home`, CALVE_HOME. Creates nothing.
     pub fn open(home: &Path) -> Self {
         Self { store: Store { path: home.join("templates") } }
     }
 
-    /// Returns the template of that name, as it is written down.
+    /// Reads the record of a template.
     ///
     /// # Errors
     /// Fails with [`TemplateError::Unknown`] if it does not exist.
@@ -80,7 +79,7 @@ impl Templates {
         Ok(self.store.read(name)?.ok_or_else(|| TemplateError::Unknown(name.into()))?)
     }
 
-    /// Returns the template of that name, after a cheap check: its tree is there, the tree's root and the manifest have not been changed.
+    /// Returns a template after the cheap [`Self::check`], and keeps its files.
     ///
     /// # Errors
     /// Fails with [`TemplateError::Unknown`], [`TemplateError::Gone`], [`TemplateError::NotMounted`] or [`TemplateError::Changed`].
@@ -99,12 +98,12 @@ impl Templates {
         }
     }
 
-    /// Returns every template with its name, sorted. One whose record cannot be read is an error.
+    /// Returns every template, sorted by name. An unreadable record is an error.
     pub fn list(&self) -> Result<Vec<ListedTemplate>, Error> {
         Ok(self.store.names()?.into_iter().map(|name| (name.clone(), self.find(&name))).collect())
     }
 
-    /// Finds at little cost whether a template can be cloned: its files are there, its root and its manifest are as they were.
+    /// Checks cheaply that a template can be cloned: its files exist, and its root and manifest are unchanged.
     ///
     /// # Errors
     /// Fails with [`TemplateError::Gone`], [`TemplateError::NotMounted`], [`TemplateError::Changed`] or [`TemplateError::NotOwn`].
@@ -141,7 +140,7 @@ impl Templates {
     pub fn check_removable(&self, name: &str) -> Result<(), Error> {
         match self.find(name) {
             Ok(template) => self.check_mounted(&template),
-            // A record that cannot be read may be removed.
+            // An unreadable record may be removed.
             Err(Error::Template(TemplateError::Damaged { .. }) | Error::Io { .. }) => Ok(()),
             Err(error) => Err(error),
         }
