@@ -60,7 +60,7 @@ impl Templates {
     /// Makes a template of `directory`. It appears under its name when it is complete and on the disk.
     ///
     /// # Errors
-    /// Fails with [`TemplateError::Exists`] if the name is taken, and as [`crate::clone_tree`]. Leaves nothing behind.
+    /// Fails with [`TemplateError::Exists`], and as [`crate::clone_tree`] does. Leaves nothing behind.
     pub fn create(&self, name: &str, directory: &Path, options: &TemplateOptions) -> Result<CreatedTemplate, Error> {
         name::check(name)?;
         if self.store.records()?.is_some() && store::stat_of(&self.store.record_path(name))?.is_some() {
