@@ -90,8 +90,7 @@ impl Volumes {
     }
 }
 
-/// Returns the subvolume if all users of its extents can be found: by root, and if no snapshot shares parts of its
-/// tree.
+/// Returns the subvolume if all users of its extents can be found: by root, and if no snapshot shares its tree.
 fn exact_subvolume(directory: BorrowedFd<'_>) -> Option<u64> {
     let subvolume = sys::btrfs_subvolume(directory).ok()?;
     if sys::btrfs_was_snapshotted(directory, subvolume) != Ok(false) {

@@ -32,7 +32,7 @@ pub(super) fn sweep(
             active.file_system = next.file_system;
             active.family = next.family;
         }
-        // A compressed extent is shorter on the disk than its length, so only equal starts mean equal addresses.
+        // A compressed extent's length is not its length on the disk, so only equal starts mean equal addresses.
         if !next.encoded {
             active.advance(next.start, &mut each);
         }

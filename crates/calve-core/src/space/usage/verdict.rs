@@ -74,7 +74,7 @@ pub(super) fn verdict(
     Ok((usages, total, warnings(&volumes)))
 }
 
-/// Returns whether a piece certainly has other users: `here` are in a path, `in_all` in all, `family` exist (0:
+/// Returns whether a piece certainly has other users: `here` in a path, `in_all` in all, `family` in total (0:
 /// unknown).
 fn has_other_users(here: u32, in_all: u32, family: u32) -> bool {
     in_all > here || if family == 0 { here == 1 } else { here < family }
