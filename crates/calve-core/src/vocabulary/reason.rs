@@ -1,4 +1,4 @@
-//! Warnings and reasons for which an entry is not in a clone, as values. Programs compare these; people read the texts.
+//! Warnings, and reasons to leave out an entry. Programs compare the values; people read the texts.
 
 use std::fmt;
 
@@ -59,7 +59,7 @@ impl WarningCode {
     }
 }
 
-/// Why a file shares nothing after the fact.
+/// Why a file was not deduped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display)]
 pub enum LeftReason {
     #[strum(serialize = "on a file system that cannot share blocks after the fact")]
@@ -99,7 +99,7 @@ pub enum SkipReason {
     /// It is a device node, which only a privileged user can create.
     Device,
     OtherFileSystem,
-    /// The caller may not read it, and permitted that it is left out.
+    /// The caller may not read it, and permits leaving it out.
     Unreadable,
     PermissionDenied,
     Changed,

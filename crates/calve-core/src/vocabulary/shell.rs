@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Returns a path as a word that can be copied into a command line as it stands.
+/// Returns a path as a word to paste into a command line.
 pub fn word(path: &Path) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%".contains(c);
     let start = if path.as_os_str().as_encoded_bytes().starts_with(b"-") { "./" } else { "" };

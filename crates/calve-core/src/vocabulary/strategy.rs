@@ -1,4 +1,4 @@
-//! Strategies, what may be required of them, and why one declined.
+//! Strategies, requirements and refusals.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
@@ -61,10 +61,10 @@ pub enum Requirement {
     Instant,
     /// No file data is written by Calve itself.
     Cow,
-    /// No entry changed from the beginning to the end, so that the clone is the source as it was at one moment. A snapshot is;
-    /// the per-file strategies look at every entry's change time (ctime) again before the clone gets its name. Times of whole
-    /// seconds (ext3, FAT) hide a change within the first second. On Linux the source must be on ext4, XFS or btrfs: elsewhere a store
-    /// through a shared mapping may leave no trace.
+    /// The clone equals the source at one moment: no entry changed while it was made. A snapshot is stable; the
+    /// per-file strategies check every change time (ctime) again before the clone gets its name. Times in whole seconds
+    /// (ext3, FAT) hide a change within the first second. On Linux the source must be on ext4, XFS or btrfs: elsewhere
+    /// a store through a shared mapping may leave no trace.
     Stable,
 }
 
