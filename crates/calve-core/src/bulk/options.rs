@@ -43,8 +43,7 @@ pub enum Flush {
     /// When the operating system writes them back.
     #[default]
     Never,
-    /// All when [`Writer::finish`](super::Writer::finish) returns: by one syncfs(2), if any, which writes other data,
-    /// too.
+    /// All when [`Writer::finish`](super::Writer::finish) returns: one syncfs(2), if any, which also writes other data.
     AtEnd,
     /// Each file before its thread begins the next (fsync(2)), and then their directory.
     EachFile,

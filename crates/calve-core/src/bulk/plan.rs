@@ -39,8 +39,7 @@ pub(super) struct WritePlan<'a> {
     pub(super) threads: usize,
 }
 
-/// Divides the entries, counted from `first`, into units. `limit` turns the sensible number of threads into the best
-/// one.
+/// Divides the entries, counted from `first`, into units. `limit` reduces the sensible number of threads.
 pub(super) fn plan<'a>(
     entries: &[WriteEntry<'a>],
     first: u64,

@@ -50,7 +50,6 @@ pub(crate) struct SpareDifferences {
     linked: HashSet<u64>,
 }
 
-/// The present state of a recorded name.
 #[derive(PartialEq, Eq)]
 pub(crate) enum EntryChange {
     /// No change that matters to a selection.
@@ -173,7 +172,6 @@ fn moved<'b>(check: &CheckRequest<'_>, blocks: &[Block<'b>]) -> Vec<&'b Path> {
 struct CheckWorker<'a> {
     check: &'a CheckRequest<'a>,
     device: u64,
-    /// The current directory holds a file with several names.
     has_links: bool,
     touched: DirectoryChanges,
     found: SpareDifferences,

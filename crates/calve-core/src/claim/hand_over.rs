@@ -44,7 +44,6 @@ pub(crate) struct Spare {
     pub(crate) whole: WholeRoot,
     /// The names that stay in it, if only a part of the source is selected.
     pub(crate) names: Option<SpareNames>,
-    /// A refill should build another one.
     pub(crate) wanted: bool,
 }
 
@@ -70,7 +69,6 @@ pub(crate) fn without_spare(
     error
 }
 
-/// Claims a spare of the source, or returns why none fits.
 pub(crate) fn claim(part: &ClonePart<'_>, staging: &mut Staging<'_>) -> Result<Result<Spare, NoSpare>, Error> {
     // An unusable store must not prevent a clone.
     let sets = match sets_of(part.source, part.options) {
@@ -139,7 +137,6 @@ fn check_cow(is_cow: bool, options: &CloneOptions) -> Result<(), ClaimRefusal> {
     }
 }
 
-/// Returns the spares of a set. Fails if a clone with these options in `parent` cannot use them.
 fn spares_for(set: &Set, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<Vec<SpareDirectory>, ClaimRefusal> {
     if !set.definition.shape.serves(options) {
         return Err(ClaimRefusal::because("its spares are made with other options").at(SetFit::Source));
@@ -164,7 +161,6 @@ fn source_of(source: &Source, options: &CloneOptions) -> SpareSource {
     }
 }
 
-/// Why a set had nothing to hand over.
 struct ClaimRefusal {
     why: Result<RefusalReason, Error>,
     /// Another spare built now would fit.
@@ -302,7 +298,6 @@ fn read_before<'p>(part: &ClonePart<'p>) -> Option<&'p Arc<RecordBody>> {
     part.options.spares.as_ref()?.record.as_ref()
 }
 
-/// The kind of check, the differences, and the record's body if it was read.
 type SpareComparison = (SpareCheck, SpareDifferences, Option<Arc<RecordBody>>);
 
 fn compare(

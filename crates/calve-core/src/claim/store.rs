@@ -330,7 +330,6 @@ impl Set {
         if paused { self.records.write(PAUSED, b"") } else { self.records.remove(PAUSED).map(drop) }
     }
 
-    /// Makes clones start the watcher.
     pub(crate) fn keep_watched(&self) -> Result<(), Error> {
         self.records.write(WATCHED, b"")
     }
@@ -395,7 +394,6 @@ pub(crate) fn spares_in(directory: OwnDirectory) -> Result<Vec<SpareDirectory>, 
     Ok(names.into_iter().filter_map(|name| SpareDirectory::open(&directory, name)).collect())
 }
 
-/// Returns the name of this user's directory for spares outside the store.
 fn directory_name() -> String {
     format!(".calve-spares-{}", rustix::process::geteuid().as_raw())
 }

@@ -51,7 +51,6 @@ pub(super) struct ApplyRequest<'a> {
     pub(super) cancel: &'a CancelToken,
 }
 
-/// An entry that moves with its descendants.
 struct Move {
     path: PathBuf,
     /// The tree's entry when it was checked. `None`: the name is free.
@@ -275,8 +274,7 @@ impl ApplyRequest<'_> {
     }
 
     /// Returns whether another process may have removed an entry that the command changed: then its directory has
-    /// changed, too. (The overlay also notes an origin for renamed files.) A missing directory is checked by its own
-    /// change.
+    /// changed, too. (The overlay also notes an origin for renamed files.) A missing directory is checked itself.
     fn may_be_removed(&self, path: &Path) -> Result<bool, Error> {
         let (Some((directory, name)), Some(since)) = (above(path), self.since) else { return Ok(false) };
         let failed = |errno| Error::io(Operation::Stat, full_path(self.tree, path), errno);
@@ -503,7 +501,6 @@ enum Way {
     Back,
 }
 
-/// Why an entry is not moved.
 enum Obstacle {
     /// Another process has changed it.
     Changed,

@@ -82,7 +82,6 @@ pub(super) enum ListingScope {
     All,
 }
 
-/// Lists the changes in the tree `path`, sorted by path.
 pub(super) fn changes(
     upper: &Layer<'_>,
     lower: BorrowedFd<'_>,

@@ -61,7 +61,6 @@ impl ClosedEntries {
         Ok(sys::is_directory(stat))
     }
 
-    /// Returns the entry as the command left it.
     pub(super) fn as_left(&self, path: impl FnOnce() -> PathBuf, mut stat: Stat) -> Stat {
         if !self.0.is_empty()
             && let Some(modes) = self.0.get(&path())

@@ -105,8 +105,7 @@ impl StartRefusal {
 }
 
 impl PrivateOverlay {
-    /// Prepares the directory `changes` for changes of `tree`, a path without links. Deletes leftovers of killed runs
-    /// there.
+    /// Prepares the directory `changes` for changes of `tree`, a path without links. Deletes leftovers of killed runs.
     ///
     /// # Errors
     /// Fails when something is mounted below `tree`, which an overlay would hide.
@@ -185,8 +184,7 @@ impl PrivateOverlay {
         changed.map(|change| changes::size(lower.as_fd(), &change.path).unwrap_or(0)).sum()
     }
 
-    /// Reads the entry before and after the change, up to `most` bytes. `None` unless it is a regular file or a
-    /// symlink.
+    /// Reads the entry before and after, up to `most` bytes. `None` unless it is a regular file or a symlink.
     pub fn versions(&self, change: &Change, most: u64) -> Result<[Option<Version>; 2], Error> {
         let read = |root: &OwnedFd, kind| match kind {
             Some(EntryKind::File | EntryKind::Symlink) => changes::version(root.as_fd(), &change.path, most)
@@ -282,8 +280,7 @@ pub enum ChangesUse {
 pub struct BaseState(Since);
 
 impl BaseState {
-    /// Returns the moment after which changes count for [`PrivateOverlay::apply`]. Takes 11 ms, a tick of file system
-    /// clocks.
+    /// Returns the moment after which changes count for [`PrivateOverlay::apply`]. Takes 11 ms: a tick of file clocks.
     pub fn now() -> Self {
         Self(Since::now())
     }

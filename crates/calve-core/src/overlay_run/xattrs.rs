@@ -54,7 +54,6 @@ pub(super) fn xattrs(target: XattrTarget<'_>) -> sys::Result<Xattrs> {
     sys::xattrs(target, |name| !is_local(name))
 }
 
-/// Returns the attributes `tree` with the changes from `before` to `now`.
 pub(super) fn with_changes(tree: &Xattrs, before: &Xattrs, now: Xattrs) -> Xattrs {
     let mut wanted = tree.clone();
     wanted.retain(|name, _| now.contains_key(name) || !before.contains_key(name));

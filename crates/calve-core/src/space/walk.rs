@@ -63,7 +63,6 @@ impl UnreadableEntries {
 }
 
 impl Walk<'_> {
-    /// Visits every entry, and returns the workers' visitors.
     pub(super) fn run<V: SpaceVisitor>(&self, visitor: impl Fn() -> V + Sync) -> Result<Vec<V>, Error> {
         let new = || SpaceWorker { walk: self, visitor: visitor(), volume: None };
         let (trees, files): (Vec<_>, Vec<_>) = (0..self.roots.len()).partition(|&at| self.roots[at].single().is_none());
@@ -90,7 +89,6 @@ struct SpaceWorker<'a, V> {
 }
 
 impl<V: SpaceVisitor> SpaceWorker<'_, V> {
-    /// Visits a root that is not a directory.
     fn single(&mut self, root: usize) {
         let source = &self.walk.roots[root];
         let Some((name, _)) = source.single() else { return };

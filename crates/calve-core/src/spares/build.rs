@@ -1,8 +1,7 @@
 //! Builds a spare: a clone by the engine, and a record of its source.
 //!
 //! The order gives the record its meaning: dirty data is written back, so that the kernel notices the next store
-//! through any mapping; then entries are recorded; then their contents are read. Any later change shows in an entry's
-//! change time.
+//! through any mapping; entries are recorded; then contents are read. Later changes show in the change times.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -137,7 +136,6 @@ pub(super) fn unfit(source: &Source, staged: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Fails if a spare takes its full size and would leave less than a fifth of the disk free.
 fn check_room(
     source: &Source,
     taken: &record::RecordDraft,

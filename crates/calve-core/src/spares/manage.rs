@@ -75,9 +75,8 @@ impl Spares {
         Ok(SpareSet { is_new, ..self.describe(&set, Some(&source))? })
     }
 
-    /// Forgets a set just made by [`Self::add`] if it has no spare, and will not get one until its source or place
-    /// changes.
-    /// `failures` come from [`Self::refill`].
+    /// Forgets a set just made by [`Self::add`] if it has no spare and, by the `failures` of [`Self::refill`], will get
+    /// none until its source or place changes.
     pub fn forget_unbuilt(&self, set: &SpareSet, failures: &[(SpareSource, Error)]) -> Result<(), Error> {
         let Some(home) = Home::open(&self.home)?.filter(|_| set.is_new) else { return Ok(()) };
         if failures.is_empty() || failures.iter().any(|(_, error)| passes(error)) {
@@ -91,8 +90,7 @@ impl Spares {
         Ok(())
     }
 
-    /// Predicts, without checking entries, whether a clone of `src` in `parent` would use a spare, and what prevents
-    /// it.
+    /// Predicts, without checking entries, whether a clone of `src` in `parent` uses a spare, and what prevents it.
     pub fn offer(&self, src: &Path, parent: &Path) -> Result<Offer, Error> {
         let source = Source::open(src)?;
         let inside = Location::of_destination(&parent.join("spare"))?;
@@ -121,8 +119,7 @@ impl Spares {
         Ok(sets.iter().any(|set| set.definition.shape == whole))
     }
 
-    /// Returns whether a watcher knows the changes in `source` since a spare was built. A read of all of it hides them
-    /// for a while.
+    /// Returns whether a watcher knows the changes since a spare was built: not right after all of `source` was read.
     pub fn are_known(&self, source: &SpareSource) -> Result<bool, Error> {
         for set in Home::sets_at(&self.home, Some(source))? {
             for found in set.spares()? {

@@ -25,12 +25,10 @@ pub struct SpareOptions {
     /// The directory for the spares' hidden directory. By default the store if it is on the source's file system, else
     /// the source's parent. Spares serve destinations on the same file system.
     pub at: Option<PathBuf>,
-    /// Makes refills start the watcher ([`Spares::watch`]) if none runs: see [`Spares::want_watcher`]. False changes
-    /// nothing for an existing set.
+    /// Makes refills start the watcher ([`Spares::watch`]) if none runs. False changes nothing for an existing set.
     pub watched: bool,
-    /// For roots of trees that [`crate::internal::stage_in`] assembles
-    /// ([`made_without`](crate::options::SpareUse::made_without)): subvolumes on btrfs. Required if the source is a
-    /// subvolume, because any other clone of it is a snapshot.
+    /// For roots of trees that [`crate::internal::stage_in`] assembles: on btrfs subvolumes. Required if the source is
+    /// a subvolume, whose other clones are snapshots. See [`made_without`](crate::options::SpareUse::made_without).
     pub staged: bool,
     /// The `exclude`, `mounts` and `unreadable` of the clones to serve.
     pub like: CloneOptions,

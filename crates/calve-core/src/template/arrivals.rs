@@ -26,11 +26,7 @@ impl Templates {
         self.incoming(ARRIVALS)
     }
 
-    /// Creates the private directory for notes of images. [`Templates::sweep`] removes files not written for half a
-    /// year.
-    ///
-    /// # Errors
-    /// Fails with [`crate::error::TemplateError::NotOwn`] if the directory is another user's.
+    /// Creates the private directory for notes of images, like [`Self::arrivals`], but kept for half a year.
     pub fn images(&self) -> Result<PathBuf, Error> {
         self.incoming(IMAGES)
     }

@@ -31,10 +31,7 @@ fn compare(a: &[u8], b: &[u8]) -> Ordering {
 }
 
 impl PortableDelta {
-    /// Returns the delta from `base` to `new`.
-    ///
-    /// # Errors
-    /// Fails as [`PortableDelta::parse`] does; two valid templates never cause that.
+    /// Returns the delta from `base` to `new`. Fails as [`PortableDelta::parse`] does: never for two valid templates.
     pub fn between(base: &PortableTemplate, new: &PortableTemplate) -> Result<Self, PortabilityObstacle> {
         let mut text = format!("{DELTA}{}\n", base.key());
         let mut old = base.entries.iter().peekable();
@@ -57,8 +54,6 @@ impl PortableDelta {
     }
 
     /// Parses text from another machine, each line by itself. [`PortableTemplate::with`] checks the resulting tree.
-    ///
-    /// # Errors
     /// Fails if the text is not a delta, has a path twice, or has paths out of order.
     pub fn parse(text: String) -> Result<Self, PortabilityObstacle> {
         let unreadable = || PortabilityObstacle { path: Vec::new(), what: UNREADABLE };
@@ -105,11 +100,9 @@ impl PortableDelta {
 }
 
 impl PortableTemplate {
-    /// Applies the deltas in order, and checks the resulting manifest line by line like any other.
-    ///
-    /// # Errors
-    /// Fails if a delta has another base or removes a path that the base lacks, if the manifest would exceed
-    /// `limit_bytes`, and as [`PortableTemplate::parse`] does.
+    /// Applies the deltas in order, and checks the resulting manifest like any other. Fails if a delta has another base
+    /// or removes a path that the base lacks, if the manifest would exceed `limit_bytes`, and as
+    /// [`PortableTemplate::parse`] does.
     pub fn with(&self, deltas: &[PortableDelta], limit_bytes: u64) -> Result<Self, PortabilityObstacle> {
         let refused = |what| PortabilityObstacle { path: Vec::new(), what };
         let line = |entry: &PortableEntry| &self.text[entry.line.clone()];

@@ -13,8 +13,7 @@ pub fn is_template_name(name: &str) -> bool {
     is_record_name(name, LONGEST_TEMPLATE_NAME)
 }
 
-/// Returns whether a name suits paths, URLs and shell commands: letters, digits, `-_.`, beginning with a letter or
-/// digit.
+/// Returns whether a name suits paths, URLs and shell commands: letters, digits and `-_.`, not beginning with these.
 pub fn is_record_name(name: &str, longest: usize) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let starts = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());

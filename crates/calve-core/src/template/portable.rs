@@ -68,10 +68,8 @@ pub struct PortabilityObstacle {
 }
 
 impl PortableTemplate {
-    /// Parses a manifest from another machine, and checks every line.
-    ///
-    /// # Errors
-    /// Fails if no template can have this text: an entry is outside of the root, not in a directory, or repeated.
+    /// Parses a manifest from another machine. Fails for lines that no template can have: outside of the root, not in a
+    /// directory, or repeated.
     pub fn parse(text: String) -> Result<Self, PortabilityObstacle> {
         let mut entries: Vec<PortableEntry> = Vec::new();
         // The directories above an entry: the entries are in the order of a walk.
@@ -153,7 +151,6 @@ pub(super) fn each_line(
     Ok(())
 }
 
-/// Returns the lines of a template's manifest, reduced to the portable keywords.
 pub(super) fn portable_lines(
     manifest: &str,
 ) -> Result<impl Iterator<Item = Result<String, PortabilityObstacle>> + use<'_>, PortabilityObstacle> {

@@ -26,7 +26,6 @@ use crate::vocabulary::hidden_name::templates_directory;
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::strategy::Strategy;
 
-/// The interval of syncs while files arrive.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 
 /// Files whose contents were verified while they were written, so that they need not be read again.
@@ -38,9 +37,6 @@ pub struct CheckedFiles {
 
 impl CheckedFiles {
     /// Records that an open file has the contents of the entry with this index. It must not change afterwards.
-    ///
-    /// # Errors
-    /// Fails if the file's state cannot be read.
     pub fn add(&self, file: BorrowedFd<'_>, entry: usize) -> std::io::Result<()> {
         let stat = rustix::fs::fstat(file)?;
         let checked = (entry, Moment::of_change(&stat));
@@ -48,7 +44,6 @@ impl CheckedFiles {
         Ok(())
     }
 
-    /// Returns the hash of a file's contents, if it has not changed since.
     fn hash(&self, stat: &Stat, sent: &PortableTemplate) -> Option<blake3::Hash> {
         let by_inode = self.by_inode.lock().unwrap_or_else(PoisonError::into_inner);
         let (entry, _) = by_inode.get(&stat.st_ino).filter(|(_, changed)| *changed == Moment::of_change(stat))?;
@@ -60,10 +55,8 @@ impl CheckedFiles {
 }
 
 impl Templates {
-    /// Returns the portable part of a template.
-    ///
-    /// # Errors
-    /// Fails with [`TemplateError::NotPortable`] if an entry would change who may do what on another machine.
+    /// Returns the portable part of a template. Fails with [`TemplateError::NotPortable`] if an entry would change who
+    /// may do what on another machine.
     pub fn portable(&self, template: &HeldTemplate) -> Result<PortableTemplate, Error> {
         let not_portable = |refused: PortabilityObstacle| TemplateError::NotPortable {
             name: template.name.clone(),
@@ -73,9 +66,8 @@ impl Templates {
         Ok(PortableTemplate::of_manifest(&store::read_manifest(template)?).map_err(not_portable)?)
     }
 
-    /// Makes a template of the empty directory that `fill` fills, and publishes it once it is on the disk and equals
-    /// `sent` in all that travels. Replaces `old` if that still has the name. Returns it with the fate of the replaced
-    /// version.
+    /// Makes a template of the empty directory that `fill` fills, once it is on the disk and equals `sent` in all that
+    /// travels. Replaces `old` if that still has the name. Returns it with the fate of the replaced version.
     ///
     /// # Errors
     /// Fails as `fill` does, with [`TemplateError::NotAsSent`] if the tree differs, and with [`TemplateError::Exists`]

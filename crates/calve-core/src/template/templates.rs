@@ -70,19 +70,13 @@ impl Templates {
         Self { store: Store { path: home.join("templates") } }
     }
 
-    /// Reads the record of a template.
-    ///
-    /// # Errors
-    /// Fails with [`TemplateError::Unknown`] if it does not exist.
+    /// Reads the record of a template. Fails with [`TemplateError::Unknown`] if it is missing.
     pub fn find(&self, name: &str) -> Result<Template, Error> {
         name::check(name)?;
         Ok(self.store.read(name)?.ok_or_else(|| TemplateError::Unknown(name.into()))?)
     }
 
-    /// Returns a template after the cheap [`Self::check`], and keeps its files.
-    ///
-    /// # Errors
-    /// Fails with [`TemplateError::Unknown`], [`TemplateError::Gone`], [`TemplateError::NotMounted`] or [`TemplateError::Changed`].
+    /// Returns a template after the cheap [`Self::check`], and keeps its files. Fails as [`Self::find`] and that do.
     pub fn hold(&self, name: &str) -> Result<HeldTemplate, Error> {
         let mut template = self.find(name)?;
         loop {
@@ -106,7 +100,7 @@ impl Templates {
     /// Checks cheaply that a template can be cloned: its files exist, and its root and manifest are unchanged.
     ///
     /// # Errors
-    /// Fails with [`TemplateError::Gone`], [`TemplateError::NotMounted`], [`TemplateError::Changed`] or [`TemplateError::NotOwn`].
+    /// Fails with [`TemplateError`]: `Gone`, `NotMounted`, `Changed` or `NotOwn`.
     pub fn check(&self, template: &Template) -> Result<(), Error> {
         let gone = || self.store.missing(template);
         let changed = |path: &Path| TemplateError::Changed { name: template.name.clone(), path: path.to_path_buf() };
@@ -126,7 +120,7 @@ impl Templates {
     /// Removes a template. Its name is free on return.
     ///
     /// # Errors
-    /// Fails with [`TemplateError::Unknown`] if it does not exist, and with [`TemplateError::NotMounted`] if its files cannot be reached.
+    /// Fails with [`TemplateError::Unknown`], and with [`TemplateError::NotMounted`] if its files cannot be reached.
     pub fn remove(&self, name: &str) -> Result<SweptTemplates, Error> {
         self.check_removable(name)?;
         let records = self.store.lock()?;

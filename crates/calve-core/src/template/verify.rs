@@ -71,8 +71,7 @@ impl Templates {
     /// make its clones fail (a restored backup looks changed).
     ///
     /// # Errors
-    /// Fails with [`crate::error::TemplateError`]: `Gone`, or `Damaged` if the manifest is another one than was
-    /// written.
+    /// Fails with [`crate::error::TemplateError`]: `Gone`, or `Damaged` if the manifest is not the one written.
     pub fn verify(&self, name: &str, cancel: &CancelToken) -> Result<Verification, Error> {
         let template = self.find(name)?;
         let lock = self.store.hold(&template.version)?;

@@ -20,7 +20,6 @@ use crate::sys::{self, Extent};
 use crate::vocabulary::reason::LeftReason;
 
 impl Finder<'_> {
-    /// Shares within each group, and caches the hashes of its members.
     pub(super) fn share(&mut self, mut groups: FileGroups) {
         put_sources_first(self, &mut groups);
         let finder = &*self;
@@ -83,7 +82,7 @@ impl ShareWorker<'_> {
         }
     }
 
-    /// Shares the first file that opens with the others. Returns those that differ from it in NOCOW, fixed ones first.
+    /// Shares the first file that opens with the others. Returns those that differ in NOCOW, unchangeable ones first.
     fn share_with_first(&mut self, files: Vec<u32>, is_first: bool) -> Option<Vec<u32>> {
         let finder = self.finder;
         let mut order = files.into_iter();

@@ -11,7 +11,6 @@ pub(super) type Content = [u8; 16];
 
 const PART: usize = 64 * 1024;
 
-/// A buffer, one per thread.
 pub(super) struct Reader(Vec<u8>);
 
 impl Reader {

@@ -99,7 +99,6 @@ impl Finder<'_> {
         }
     }
 
-    /// Hashes files in the order of their directories.
     fn hash(&mut self, mut wanted: Vec<u32>) {
         let catalog = self.catalog;
         wanted.sort_unstable_by_key(|&index| catalog.items[index as usize].directory);

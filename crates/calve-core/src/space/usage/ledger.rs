@@ -52,7 +52,6 @@ impl Use {
     }
 }
 
-/// Collects uses in any order, and returns them sorted.
 pub(super) struct Ledger {
     memory: Vec<Use>,
     most: usize,

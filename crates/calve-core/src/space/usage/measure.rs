@@ -11,7 +11,6 @@ use crate::space::volumes::Volume;
 use crate::sys::{self, CloneFamily, Extent, SpaceRules, XattrTarget, allocated, size};
 use crate::tree::node::open_source;
 
-/// The bounds of a figure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) min: u64,
@@ -63,7 +62,6 @@ pub(super) fn inode_items(inode: XattrTarget<'_>) -> u64 {
     INODE_ITEM + xattr_sizes(inode).into_iter().map(|(name, value)| ITEM + 30 + name + value).sum::<u64>()
 }
 
-/// Returns the lengths of names and values, access control lists included.
 fn xattr_sizes(inode: XattrTarget<'_>) -> Vec<(u64, u64)> {
     let (mut names, mut value) = (Vec::new(), Vec::new());
     let Ok(names) = sys::list_xattrs(inode, &mut names) else { return Vec::new() };
@@ -72,8 +70,7 @@ fn xattr_sizes(inode: XattrTarget<'_>) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// Attributes that do not fit into the inode are in a block. It counts for every inode that shares it
-/// (fs/ext4/xattr.c).
+/// Attributes that do not fit into the inode are in a block, which counts for all inodes sharing it (fs/ext4/xattr.c).
 pub(super) fn freed_by_ext(inode: XattrTarget<'_>, stat: &Stat) -> Range {
     // An inode of 256 bytes has 92 for attributes, with an end mark of 4 and a header of 16 for each.
     const BESIDE_INODE: u64 = 88;

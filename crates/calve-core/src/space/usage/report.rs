@@ -19,8 +19,7 @@ pub struct DiskUsageOptions {
     pub mounts: Mounts,
     /// Worker threads; by default one for each processor, at most eight.
     pub threads: Option<NonZeroUsize>,
-    /// The directory of an unnamed file for shared extents beyond a million. Without it memory holds them, 32 bytes
-    /// each.
+    /// Directory of an unnamed file for shared extents beyond a million. By default memory holds them, 32 bytes each.
     pub scratch: Option<PathBuf>,
     /// Counters that another thread may read.
     pub progress: Arc<Progress>,

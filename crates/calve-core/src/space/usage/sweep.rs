@@ -70,7 +70,6 @@ impl Active {
         self.uses.clear();
     }
 
-    /// Emits everything before `until`.
     fn advance(&mut self, until: u64, each: &mut impl FnMut(&SharedPiece<'_>)) {
         while self.position < until {
             let Some(end) = self.uses.iter().map(|(end, ..)| *end).min() else { return };

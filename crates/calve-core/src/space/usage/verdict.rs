@@ -74,8 +74,7 @@ pub(super) fn verdict(
     Ok((usages, total, warnings(&volumes)))
 }
 
-/// Returns whether a piece certainly has other users: `here` in a path, `in_all` in all, `family` in total (0:
-/// unknown).
+/// Returns whether a piece certainly has other users: `here` in a path, `in_all` in all, `family` in total or 0.
 fn has_other_users(here: u32, in_all: u32, family: u32) -> bool {
     in_all > here || if family == 0 { here == 1 } else { here < family }
 }
@@ -103,7 +102,6 @@ fn is_exact(volumes: &[Arc<Volume>], file_system: u32) -> bool {
     members.peek().is_some() && members.all(|volume| volume.subvolume.is_some())
 }
 
-/// Looks up the users of extents.
 struct ExtentLookup<'a> {
     extents: DiskExtents<'a>,
     volume: &'a Volume,

@@ -1,5 +1,4 @@
-//! Builds missing spares: one process of a user at a time, and in the background only while the machine has time for
-//! it.
+//! Builds missing spares: one process per user at a time, in the background only while the machine has time for it.
 
 mod pace;
 
@@ -67,8 +66,7 @@ impl Spares {
     }
 }
 
-/// Waits for this process's turn. `None` if another one already waits and will do the work, or if the machine stays
-/// busy.
+/// Waits for this process's turn. `None` if another one already waits to do the work, or the machine stays busy.
 fn turn(home: &Home, options: &RefillOptions) -> Result<Option<HeldLock>, Error> {
     if options.background == Background::No {
         return home.lock_soon();

@@ -22,13 +22,12 @@ const MOST: [f64; 3] = [0.4, 0.05, 0.4];
 /// It is also busy while others use more of its processors: one job on each lets no task wait, but would be slowed.
 const MOST_USED: f64 = 0.75;
 
-/// The time that all tasks have waited and worked until one moment.
 #[derive(Debug)]
 pub(super) struct LoadSample {
     at: Instant,
     stalled: Option<[u64; 3]>,
     processors: Option<[u64; 2]>,
-    /// This process's share of `processors`.
+    /// The processor time of this process.
     own: Duration,
 }
 
@@ -74,14 +73,12 @@ pub(super) fn stand_still(last: &mut LoadSample, longest: Duration, may_go_on: i
     }
 }
 
-/// Slows down the building of one spare.
 #[derive(Debug)]
 pub(super) struct RefillPace {
     /// By path: the threads that clone have descriptor tables of their own.
     home: PathBuf,
     source: SpareSource,
     id: String,
-    /// The disk had room at the start.
     had_room: bool,
     cancel: CancelToken,
     longest: Duration,
@@ -104,7 +101,6 @@ impl RefillPace {
         Ok(Self { home, source, id, had_room, cancel, longest: LONGEST, state: Mutex::new(state) })
     }
 
-    /// Returns whether the spare is still wanted, no process waits for this one, and there is room.
     fn may_go_on(&self) -> bool {
         let Ok(Some(home)) = Home::open(&self.home) else { return false };
         if self.cancel.is_cancelled() || home.is_awaited() {

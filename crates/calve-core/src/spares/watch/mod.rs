@@ -195,7 +195,6 @@ impl Watcher {
         Some((!are_most).then(|| changed.into_iter().map(Path::to_path_buf).collect()))
     }
 
-    /// Takes in new sets and spares, and forgets those that are gone.
     fn look_for_sources(&mut self, options: &mut WatchOptions<'_>) -> Result<(), Error> {
         let sets = self.home.sets(None)?;
         (self.is_wanted, self.looked) = (sets.iter().any(|set| set.watched), Instant::now());
@@ -269,8 +268,7 @@ impl WatchedSource {
         let Some(record) = found.record()? else { return Ok(None) };
         let source = Source::open(&self.path)?;
         let Ok(moment) = tracker.catch_up() else { return Ok(None) };
-        // A watcher gets no events of mounts: an entry that equals its record may be in a mount, and differ after
-        // unmounting.
+        // A watcher gets no events of mounts: an entry in a mount may equal its record, and differ after unmounting.
         let is_whole = || sys::mounts_below(source.directory()).is_ok_and(|mounts| mounts.is_empty());
         if fitness(&record.head, &source).is_err() || !is_whole() {
             return Ok(None);

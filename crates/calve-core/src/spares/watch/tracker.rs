@@ -158,7 +158,6 @@ impl Tracker {
         self.lost.map_or(Ok(self.sequence), Err)
     }
 
-    /// Returns the directories that may have changed since that moment.
     pub(crate) fn changed_since(&self, moment: u64) -> impl Iterator<Item = &Path> {
         let changed = move |one: &&Directory| one.changed > moment || one.is_open_ended || !one.suspects.is_empty();
         self.directories.values().filter(changed).map(|one| one.path.as_path())
