@@ -15,7 +15,7 @@ use crate::sys;
 use crate::tree::replaced::ReplacedFile;
 use crate::vocabulary::operation::Operation;
 
-/// After each piece, the writing may be cancelled.
+/// Between pieces, the writing may be cancelled.
 const PIECE_BYTES: usize = 8 << 20;
 
 #[derive(Clone, Copy)]

@@ -149,7 +149,7 @@ fn above(path: &Path) -> PathBuf {
 /// Writes `entries` below `root` and never outside: absolute paths, `..` and symlinks on the way are refused.
 ///
 /// # Errors
-/// Fails with the first error with [`OnError::Stop`]. Written files stay. An incomplete file is removed if it is new.
+/// With [`OnError::Stop`], fails with the first error. Written files stay. An incomplete file is removed if it is new.
 pub fn write_files(root: &Path, entries: &[WriteEntry<'_>], options: WriteOptions) -> Result<WriteReport, Error> {
     let mut writer = Writer::open(root, options)?;
     writer.write(entries)?;

@@ -28,7 +28,7 @@ use crate::tree::walk::{Descent, Folder, Walker, walk, whole_tree};
 use crate::vocabulary::hidden_name::is_calves_own;
 use crate::vocabulary::operation::Operation;
 
-/// The state of an entry at one moment (`stat(2)`). Every change of an entry changes its change time, which cannot be set.
+/// The state of an entry at one moment (stat(2)). Every change of it changes its change time, which cannot be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecordedState {
     pub inode: u64,

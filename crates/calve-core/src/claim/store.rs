@@ -435,7 +435,6 @@ impl SpareDirectory {
         self.directory.path()
     }
 
-    /// Returns the spare's name for the watcher.
     pub(crate) fn id(&self, set: &Set) -> String {
         format!("{}/{}", set.id, self.name.to_string_lossy())
     }

@@ -11,7 +11,7 @@ pub struct InternalOptions {
     pub plain: Option<PlainCopy>,
     /// How long other threads may wait.
     pub latency: Latency,
-    /// The counting of contents that the file system copied into its metadata.
+    /// How to count contents that the file system copied into its metadata.
     pub inlined: InlinedBytes,
     /// The source is a template, in which nothing changed since: see [`crate::template::HeldTemplate::restrict`].
     pub frozen: Option<FrozenSince>,

@@ -6,8 +6,7 @@ use std::sync::Arc;
 pub struct SpareUse {
     /// Where they are kept.
     pub home: PathBuf,
-    /// Patterns of entries that they lack. Entries that a selection by a function leaves out are removed from the
-    /// spare.
+    /// Patterns of entries that they lack. Entries that a selection by a function leaves out are removed on use.
     pub made_without: Vec<String>,
     /// The body of a record that was read before.
     pub(crate) record: Option<Arc<RecordBody>>,

@@ -36,9 +36,8 @@ use crate::tree::stable::Since;
 use crate::tree::walk::EntryKind;
 use crate::vocabulary::operation::Operation;
 
-/// A tree, and the changes of a command.
 pub(super) struct ApplyRequest<'a> {
-    /// Its name in errors.
+    /// The tree's name in errors.
     pub(super) tree: &'a Path,
     /// Its present path: a clone gets its name only when it is complete.
     pub(super) real_path: &'a Path,

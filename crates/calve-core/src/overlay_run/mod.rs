@@ -106,9 +106,7 @@ impl StartRefusal {
 
 impl PrivateOverlay {
     /// Prepares the directory `changes` for changes of `tree`, a path without links. Deletes leftovers of killed runs.
-    ///
-    /// # Errors
-    /// Fails when something is mounted below `tree`, which an overlay would hide.
+    /// Fails if the overlay would hide a mount below `tree`.
     pub fn new(tree: &Path, changes: &Path) -> Result<Self, Error> {
         let source = Source::open(tree)?;
         if source.single().is_some() {

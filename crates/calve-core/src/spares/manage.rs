@@ -25,10 +25,8 @@ use crate::vocabulary::remedy::Remedy;
 use crate::vocabulary::strategy::Strategy;
 
 impl Spares {
-    /// Requests spares of a directory or template. [`Self::refill`] builds them.
-    ///
-    /// # Errors
-    /// Fails with [`Error::NoSpare`] where a spare would be of no use.
+    /// Requests spares of a directory or template, which [`Self::refill`] builds. Fails with [`Error::NoSpare`] if they
+    /// would be useless.
     pub fn add(&self, origin: &SpareOrigin, options: &SpareOptions) -> Result<SpareSet, Error> {
         let src = origin.path();
         let no = |reason| Error::NoSpare { path: src.to_path_buf(), reason };

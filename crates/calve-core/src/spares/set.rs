@@ -91,7 +91,7 @@ pub struct SpareState {
     pub written_bytes: Option<u64>,
 }
 
-/// The use that a spare is fit for.
+/// The state of a spare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum Readiness {

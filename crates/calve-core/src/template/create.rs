@@ -37,7 +37,7 @@ pub struct TemplateOptions {
     pub exclude: Vec<String>,
     /// The directory to keep it in; by default CALVE_HOME if on the source's file system, else a hidden one beside it.
     pub at: Option<PathBuf>,
-    /// How many threads; by default as many as there are processors, at most 8.
+    /// Worker threads; by default one for each processor, at most eight.
     pub threads: Option<NonZeroUsize>,
     /// Counters that another thread may read meanwhile.
     pub progress: Arc<Progress>,
@@ -69,10 +69,8 @@ impl Templates {
         self.build(name, directory, options, None)
     }
 
-    /// Makes the template again, from its own directory or another one, and swaps it in one step.
-    ///
-    /// # Errors
-    /// Fails as [`Self::create`] does. The template stays as it was.
+    /// Makes the template again, from its own directory or another one, and swaps it in one step. Fails as
+    /// [`Self::create`] does, and leaves the old template as it was.
     pub fn refresh(
         &self,
         name: &str,

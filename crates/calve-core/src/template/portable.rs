@@ -21,7 +21,7 @@ pub struct PortableTemplate {
     pub entries: Vec<PortableEntry>,
 }
 
-/// One entry of a template that travels.
+/// An entry of a portable template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortableEntry {
     /// The path below the root; empty for the root. No name in it is `.` or `..`.
@@ -36,7 +36,7 @@ pub struct PortableEntry {
     pub nanoseconds: u32,
     /// Its extended attributes, all of the user's namespace.
     pub xattrs: Vec<(CString, Vec<u8>)>,
-    /// Where its line is in the text.
+    /// The range of its line in the text.
     pub line: Range<usize>,
 }
 
@@ -54,14 +54,14 @@ pub enum PortableKind {
     },
     /// A symlink with this target.
     Symlink(CString),
-    /// A further name of the file that is this entry.
+    /// A further name of the file with this index.
     HardLink(usize),
 }
 
 /// Why a manifest does not describe a template that can travel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortabilityObstacle {
-    /// The entry, if it is about one.
+    /// The entry in the way, if it is one.
     pub path: Vec<u8>,
     /// The obstacle, as a clause.
     pub what: &'static str,

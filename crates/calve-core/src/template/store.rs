@@ -4,7 +4,7 @@
 //! CALVE_HOME/templates/           mode 0700
 //!   NAME.template                 the record: renaming another one over it swaps the template in one step
 //!   .lock                         held (flock) while a record is written or removed
-//!   versions/VERSION              where a version is (`Whereabouts`); its lock is held by its builder (alone) or readers (shared)
+//!   versions/VERSION              the place of a version (`Whereabouts`), locked by its builder or (shared) readers
 //!   trees/VERSION/                one version, when the directory is CALVE_HOME
 //!     tree, manifest
 //!   arrivals/                     parts of incoming templates; locked while they are fetched

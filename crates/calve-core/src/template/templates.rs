@@ -97,10 +97,8 @@ impl Templates {
         Ok(self.store.names()?.into_iter().map(|name| (name.clone(), self.find(&name))).collect())
     }
 
-    /// Checks cheaply that a template can be cloned: its files exist, and its root and manifest are unchanged.
-    ///
-    /// # Errors
-    /// Fails with [`TemplateError`]: `Gone`, `NotMounted`, `Changed` or `NotOwn`.
+    /// Checks cheaply that a template can be cloned: its files exist, and its root and manifest are unchanged. Fails
+    /// with [`TemplateError`]: `Gone`, `NotMounted`, `Changed` or `NotOwn`.
     pub fn check(&self, template: &Template) -> Result<(), Error> {
         let gone = || self.store.missing(template);
         let changed = |path: &Path| TemplateError::Changed { name: template.name.clone(), path: path.to_path_buf() };

@@ -1,4 +1,4 @@
-//! The names of hidden siblings: `.calve-<purpose>-<user>-<machine>-<boot>-<random>`, and `.lock` behind it for the lock.
+//! The names of hidden siblings: `.calve-<purpose>-<user>-<machine>-<boot>-<random>`, with `.lock` added for the lock.
 
 use strum::{Display, EnumString};
 

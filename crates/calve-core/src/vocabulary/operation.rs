@@ -1,6 +1,6 @@
 //! Operations that can fail.
 
-/// Operations for which the same remedies help.
+/// Groups of operations with the same remedies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Open,

@@ -13,7 +13,7 @@ pub fn word(path: &Path) -> String {
     }
 }
 
-/// Quotes bytes as `$'…'`, for characters that no terminal shows and bytes that are no text.
+/// Quotes bytes as `$'…'`, for control characters and bytes that are not text.
 pub fn ansi_c(bytes: &[u8]) -> String {
     let escaped = |c: char| match c {
         '\n' => r"\n".to_owned(),

@@ -29,7 +29,6 @@ pub(super) fn address_of(extents: &[Extent]) -> u64 {
 /// The address of contents that are kept in the metadata.
 pub(super) const INLINE: u64 = 1;
 
-/// Returns how many bytes of two files lie at the same addresses.
 pub(super) fn common_bytes(a: &[Extent], b: &[Extent]) -> u64 {
     let (mut i, mut j, mut common) = (0, 0, 0);
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
@@ -52,7 +51,6 @@ pub(super) fn disk_bytes(extents: &[Extent]) -> u64 {
     extents.iter().filter(|extent| extent.has_address).map(|extent| extent.length).sum()
 }
 
-/// It was removed or written to since it was found.
 pub(super) const CHANGED: LeftReason = LeftReason::Skipped(SkipReason::Changed);
 
 pub(super) enum ShareOutcome {
