@@ -1,5 +1,3 @@
-//! The options and the result of writing many files.
-
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;

@@ -39,7 +39,6 @@ pub(crate) struct CheckRequest<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct SpareDifferences {
     pub(crate) checked: u64,
-    /// The number of differing entries.
     pub(crate) count: u64,
     pub(crate) directories: BTreeMap<PathBuf, DirectoryChanges>,
     /// Entries that the selection leaves out, with the reason for the report.
@@ -61,7 +60,6 @@ pub(crate) enum EntryChange {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct DirectoryChanges {
-    /// Entries to remove from the spare.
     pub(crate) gone: Vec<CString>,
     /// Entries to make, after removing those that exist.
     pub(crate) made: Vec<(FileType, CString)>,

@@ -232,7 +232,6 @@ struct Taker<'a> {
     moment: Moment,
     writers: Writers,
     draft: RecordDraft,
-    /// The start of the current block.
     block: Option<usize>,
     failure: Option<Error>,
     cancel: &'a CancelToken,

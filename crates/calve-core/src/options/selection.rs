@@ -1,5 +1,3 @@
-//! Choosing entries by a function.
-
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;

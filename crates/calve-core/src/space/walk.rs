@@ -23,7 +23,7 @@ use crate::vocabulary::reason::SkipReason;
 
 use super::volumes::{Volume, Volumes};
 
-/// Receives the entries that a worker finds. None of them can end the walk.
+/// Receives the entries that a worker finds. It cannot end the walk.
 pub(super) trait SpaceVisitor: Send {
     /// Receives a directory that was opened. Its entries follow, on the same worker.
     fn directory(&mut self, folder: &Folder<'_>, volume: &Arc<Volume>, stat: &Stat);

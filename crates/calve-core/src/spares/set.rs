@@ -1,5 +1,3 @@
-//! A source and its spares, as callers see them.
-
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 

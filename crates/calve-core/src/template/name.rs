@@ -1,5 +1,3 @@
-//! Names of templates.
-
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 

@@ -1,5 +1,3 @@
-//! Finding, holding, checking and removing templates.
-
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 

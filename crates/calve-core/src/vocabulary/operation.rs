@@ -1,5 +1,3 @@
-//! Operations that can fail.
-
 /// Groups of operations with the same remedies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {

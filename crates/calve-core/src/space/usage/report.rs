@@ -1,5 +1,3 @@
-//! The options and the result of measuring trees.
-
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -123,7 +123,7 @@ fn refill_set(home: &Home, set: &Set, options: &RefillOptions, report: &mut Refi
             built => built?,
         }
         report.built += 1;
-        // Notifies a running watcher. The answer does not matter.
+        // Notifies a running watcher, whose answer does not matter.
         ask(home.path(), &set.id);
         if options.background == Background::Yes {
             break;
