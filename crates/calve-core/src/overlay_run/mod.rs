@@ -182,7 +182,7 @@ impl PrivateOverlay {
         changed.map(|change| changes::size(lower.as_fd(), &change.path).unwrap_or(0)).sum()
     }
 
-    /// Reads the entry before and after, up to `most` bytes. `None` unless it is a regular file or a symlink.
+    /// Reads the entry before and after (`None` unless a file or symlink), but no contents of more than `most` bytes.
     pub fn versions(&self, change: &Change, most: u64) -> Result<[Option<Version>; 2], Error> {
         let read = |root: &OwnedFd, kind| match kind {
             Some(EntryKind::File | EntryKind::Symlink) => changes::version(root.as_fd(), &change.path, most)

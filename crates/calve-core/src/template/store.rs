@@ -213,7 +213,7 @@ impl Store {
             _ if whereabouts.is_anothers(&lock) => None,
             // Its file system may be mounted again.
             Ok(None) if whereabouts.away(self.home())?.is_some() => return Ok(None),
-            // An earlier version of Calve did not note the mount point, which may be missing.
+            // An earlier version of Calve did not note the mount point, so the file system may only be unmounted.
             Ok(None)
                 if whereabouts.mount_point.as_os_str().is_empty() && !directory.parent().is_some_and(Path::is_dir) =>
             {
