@@ -1,4 +1,4 @@
-//! One file, written.
+//! Writes one file.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,7 +15,7 @@ use crate::sys;
 use crate::tree::replaced::ReplacedFile;
 use crate::vocabulary::operation::Operation;
 
-/// Where `write` stops to look whether it should go on.
+/// Between pieces, the writing may be cancelled.
 const PIECE_BYTES: usize = 8 << 20;
 
 #[derive(Clone, Copy)]
@@ -23,7 +23,7 @@ pub(super) struct FileToWrite<'a> {
     pub(super) directory: BorrowedFd<'a>,
     pub(super) item: &'a Item<'a>,
     pub(super) options: &'a WriteOptions,
-    /// Makes the path of a name in the directory, for errors.
+    /// Returns the path of a name in the directory, for errors.
     pub(super) path: &'a dyn Fn(&[u8]) -> PathBuf,
 }
 
@@ -42,9 +42,9 @@ impl FileToWrite<'_> {
         move |error| Error::io(operation, (self.path)(self.item.name), error)
     }
 
-    /// Opens the file, or creates it, and returns it empty. Returns also whether it is new.
+    /// Returns the opened or created file, empty, and whether it is new.
     fn make(self, expect_existing: &mut bool) -> Result<(OwnedFd, bool), Error> {
-        // Another program may make or remove it in between, but not for ever.
+        // Another program may create or remove it in between, but not for ever.
         for _ in 0..8 {
             if !(*expect_existing && self.options.existing == ExistingFile::Overwrite) {
                 match create(self.directory, self.item.name, self.options.mode) {

@@ -1,11 +1,10 @@
-//! Whether more threads gain anything, found out on the first large batches.
+//! Measures on the first large batches whether more threads gain anything.
 
 use std::time::Duration;
 
-/// Half the threads are tried in turn with all of them, and kept where that is no slower; then half of these, and so on.
+/// All threads and half of them are tried in turn. Half are kept if no slower; then half of these are tried, and so on.
 #[derive(Debug, Default)]
 pub(super) struct Gain {
-    /// The two sides of the comparison: more threads, and half of them.
     more: Trial,
     fewer: Trial,
     settled: bool,
@@ -15,19 +14,19 @@ pub(super) struct Gain {
 struct Trial {
     threads: usize,
     times: u32,
-    /// For each file, at best.
+    /// The best time per file.
     seconds: f64,
 }
 
 /// A smaller batch says little.
 const LARGE: u64 = 512;
-/// Each number of threads is tried so often, and its best time counts: what other programs do makes a batch slower, never faster.
+/// Each number of threads is tried so often. The best time counts: other programs make a batch slower, never faster.
 const TRIES: u32 = 2;
 /// More threads cost others processor time, so they have to gain at least this.
 const WORTH: f64 = 0.97;
 
 impl Gain {
-    /// Returns how many threads to use, where `planned` make sense for a batch.
+    /// Returns how many of the `planned` threads to use.
     pub(super) fn threads(&mut self, planned: usize) -> usize {
         if self.settled || planned < 2 {
             return if self.more.threads == 0 { planned } else { planned.min(self.more.threads) };
@@ -40,7 +39,6 @@ impl Gain {
         next.min(planned)
     }
 
-    /// Takes note that a batch of `files` files took `elapsed` with `threads` threads.
     pub(super) fn learn(&mut self, threads: usize, files: u64, elapsed: Duration) {
         if self.settled || files < LARGE {
             return;

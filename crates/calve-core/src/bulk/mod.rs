@@ -1,8 +1,8 @@
-//! Many small files at once: written below one directory, or read.
+//! Writes many small files below one directory, or reads them.
 //!
-//! A batch is grouped by directory, since creating files in one directory is serialised by the kernel. Each worker opens a
-//! directory once, name by name and never through a symlink, and makes its files relative to it. Besides the root, a worker has
-//! two descriptors open at a time, in a table of its own where the system permits that.
+//! A batch is grouped by directory, because the kernel serialises creating files in one. Each worker opens a directory
+//! once, name by name and never through a symlink. Besides the root, it has two descriptors open at a time, in a table
+//! of its own where the system permits that.
 
 mod directory;
 mod file;
@@ -129,7 +129,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Flushes where that was asked for, and returns the report.
+    /// Flushes if requested, and returns the report.
     pub fn finish(mut self) -> Result<WriteReport, Error> {
         if self.options.flush == Flush::AtEnd && self.report.files > 0 {
             sys::open_at(&self.root, c".", OFlags::RDONLY | OFlags::DIRECTORY)
@@ -146,11 +146,10 @@ fn above(path: &Path) -> PathBuf {
     parent.unwrap_or(Path::new(".")).to_path_buf()
 }
 
-/// Writes all of `entries` below `root`. Never outside of it: absolute paths, `..` and symlinks on the way are refused.
+/// Writes `entries` below `root` and never outside: absolute paths, `..` and symlinks on the way are refused.
 ///
 /// # Errors
-/// With [`OnError::Stop`] the first one; files written until then stay. A file that could not be written completely is removed if
-/// it was new.
+/// With [`OnError::Stop`], fails with the first error. Written files stay. An incomplete file is removed if it is new.
 pub fn write_files(root: &Path, entries: &[WriteEntry<'_>], options: WriteOptions) -> Result<WriteReport, Error> {
     let mut writer = Writer::open(root, options)?;
     writer.write(entries)?;
@@ -170,7 +169,7 @@ struct Run<'a> {
 impl Run<'_> {
     fn work(&self) {
         let mut directories = Directories::new(self.root, self.root_path, self.options.directory);
-        // Where one file was there already, the next probably is.
+        // If one file existed already, the next probably does, too.
         let mut expect_existing = false;
         while let Some(unit) = self.units.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             if self.stopped() {
@@ -219,7 +218,7 @@ impl Run<'_> {
         self.options.progress.add(files, bytes);
     }
 
-    /// Reports that none of a unit's files can be written. With [`OnError::Collect`] each file gets an error of its own.
+    /// Reports the error for each file of the unit with [`OnError::Collect`], else for the first.
     fn directory_failed(&self, unit: &Unit<'_>, error: Error) {
         let mut items = unit.items.iter();
         if self.options.on_error == OnError::Collect {
@@ -248,7 +247,7 @@ impl Run<'_> {
     }
 }
 
-/// Runs `work` on so many threads of its own. Where the system starts fewer, those do the work.
+/// Runs `work` on new threads. If the system starts fewer, those do the work.
 fn on_threads(threads: usize, work: &(dyn Fn() + Sync)) -> Result<(), Error> {
     std::thread::scope(|scope| {
         let start = |_| std::thread::Builder::new().name("calve".into()).spawn_scoped(scope, work);

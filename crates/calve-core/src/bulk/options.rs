@@ -1,5 +1,3 @@
-//! The options and the result of writing many files.
-
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
@@ -12,15 +10,15 @@ use crate::progress::{CancelToken, Progress};
 pub struct WriteEntry<'a> {
     /// Relative to the root, without `..`.
     pub path: &'a Path,
-    /// All that will be in it.
+    /// The whole contents.
     pub contents: &'a [u8],
 }
 
-/// The treatment of a file that is there already.
+/// The treatment of an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExistingFile {
-    /// Its contents are replaced. It keeps its mode, its owner and its other names. With [`Placement::Rename`] it is a new file, which keeps
-    /// what [`ReplacedFile::keep_in`](crate::internal::ReplacedFile::keep_in) says.
+    /// Its contents are replaced; mode, owner and other names stay. With [`Placement::Rename`] it is a new file, which
+    /// keeps what [`ReplacedFile::keep_in`](crate::internal::ReplacedFile::keep_in) says.
     #[default]
     Overwrite,
     /// It is an error.
@@ -33,7 +31,7 @@ pub enum Directory {
     /// A missing directory is an error.
     #[default]
     MustExist,
-    /// It is made, and those above it up to the root, and the root itself.
+    /// It is created, with those above it and the root itself.
     Make,
 }
 
@@ -43,9 +41,9 @@ pub enum Flush {
     /// When the operating system writes them back.
     #[default]
     Never,
-    /// All of them when [`Writer::finish`] returns: one syncfs(2) where there is one, which also writes what others have written.
+    /// All when [`Writer::finish`](super::Writer::finish) returns: one syncfs(2), if any, which also writes other data.
     AtEnd,
-    /// Each one before the next is begun on the same thread (fsync(2)), and its directory.
+    /// Each file before its thread begins the next (fsync(2)), and then their directory.
     EachFile,
 }
 
@@ -55,8 +53,8 @@ pub enum Placement {
     /// It has its name from the beginning, so readers may see part of it.
     #[default]
     InPlace,
-    /// It is written beside its name and renamed, so that its name is absent (or as it was) or complete. A few calls more per file.
-    /// A process that is killed may leave one `.calve-write-*` per thread.
+    /// It is written beside its name and renamed, so the name is absent (or as it was) or complete. Needs a few more
+    /// calls per file. A killed process may leave one `.calve-write-*` per thread.
     Rename,
 }
 
@@ -73,15 +71,14 @@ pub enum OnError {
 /// How files are to be written.
 #[derive(Debug, Clone)]
 pub struct WriteOptions {
-    /// Worker threads. By default as many as processors, at most 8; no more than two for each directory, and one for every 16 files.
-    /// The first few thousand of many files are written with different numbers of threads, and the rest with the fewest that were
-    /// fastest.
+    /// Worker threads. By default one per processor, at most 8, two per directory, and one per 16 files. The first few
+    /// thousand of many files try different numbers, and the rest get the fewest that were fastest.
     pub threads: Option<NonZeroUsize>,
     /// Permission bits of new files, less the umask: 0o666.
     pub mode: u32,
-    /// Files that are there already.
+    /// Existing files.
     pub existing: ExistingFile,
-    /// Directories that are not there.
+    /// Missing directories.
     pub directory: Directory,
     /// When files have to be on the disk.
     pub flush: Flush,
@@ -114,7 +111,7 @@ impl Default for WriteOptions {
 /// A file that could not be written.
 #[derive(Debug)]
 pub struct WriteFailure {
-    /// Which entry, counted from 0 over all batches.
+    /// The index of the entry, counted over all batches.
     pub index: u64,
     /// The reason.
     pub error: Error,
@@ -123,7 +120,7 @@ pub struct WriteFailure {
 /// The files that were written.
 #[derive(Debug, Default)]
 pub struct WriteReport {
-    /// Files written. Of two entries with one path, where overwriting is permitted, only the later one of a batch is.
+    /// Files written. If overwriting is permitted, only the later of two entries with one path in a batch is.
     pub files: u64,
     /// Their contents, in bytes.
     pub bytes: u64,

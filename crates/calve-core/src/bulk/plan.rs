@@ -1,4 +1,4 @@
-//! Pure: which files go into which directory, and who writes what.
+//! Divides files among directories and workers, without I/O.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use crate::vocabulary::operation::Operation;
 
 /// Below this a thread costs more than it writes.
 const FILES_PER_THREAD: usize = 16;
-/// Those that create in one directory wait for each other; only while one creates can another write contents.
+/// Threads that create in one directory wait for each other, but one can write contents while another creates.
 const THREADS_PER_DIRECTORY: usize = 2;
 
 /// Files of one directory, for one worker.
@@ -28,7 +28,6 @@ pub(super) struct Unit<'a> {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item<'a> {
-    /// Which entry, counted from 0 over all batches.
     pub(super) index: u64,
     pub(super) name: &'a [u8],
     pub(super) contents: &'a [u8],
@@ -40,7 +39,7 @@ pub(super) struct WritePlan<'a> {
     pub(super) threads: usize,
 }
 
-/// Divides the entries, of which the first has this index, into units of work. `limit` gets the number of threads that make sense, and returns how many are worth it.
+/// Divides the entries, counted from `first`, into units. `limit` reduces the sensible number of threads.
 pub(super) fn plan<'a>(
     entries: &[WriteEntry<'a>],
     first: u64,
@@ -60,8 +59,8 @@ pub(super) fn plan<'a>(
     WritePlan { units: share(groups, files, threads), refused, threads }
 }
 
-/// Groups the files by directory, in the order of the entries. Keeps the later of two entries with one path; where an existing
-/// file is an error, the earlier, and what comes after the later only if errors are collected.
+/// Groups the files by directory, in order. Keeps the later of two entries with one path. If existing files are
+/// refused: the earlier, and entries after the later only if errors are collected.
 fn by_directory<'a>(
     entries: &[WriteEntry<'a>],
     first: u64,
@@ -105,7 +104,7 @@ fn by_directory<'a>(
     groups
 }
 
-/// Splits large groups into pieces where there are too few groups to keep every thread busy.
+/// Splits large groups into pieces, to keep every thread busy.
 fn share(groups: Vec<Unit<'_>>, files: usize, threads: usize) -> Vec<Unit<'_>> {
     let piece = if threads == 1 { usize::MAX } else { (files / (threads * 8)).max(FILES_PER_THREAD) };
     let mut units = Vec::with_capacity(groups.len());
@@ -121,7 +120,7 @@ fn share(groups: Vec<Unit<'_>>, files: usize, threads: usize) -> Vec<Unit<'_>> {
     units
 }
 
-/// Splits a path into its directory and its name. Returns an error, in words, if the path cannot be written below a root.
+/// Splits a path into directory and name. Fails with a reason in words if it cannot be written below a root.
 fn split(path: &Path) -> Result<(Cow<'_, [u8]>, &[u8]), &'static str> {
     let bytes = path.as_os_str().as_bytes();
     if bytes.is_empty() {

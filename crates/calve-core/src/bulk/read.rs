@@ -1,4 +1,4 @@
-//! Many files at once, read.
+//! Reads many files at once.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -33,12 +33,12 @@ impl Default for ReadOptions {
     }
 }
 
-/// With fewer for each, another worker is not worth its start.
+/// With fewer files, another worker is not worth its start.
 const FILES_PER_THREAD: usize = 16;
 
 type Contents = Result<Vec<u8>, Error>;
 
-/// Reads `paths`, following symlinks as usual. The result is as long as `paths`, or shorter (but not empty) where
+/// Reads `paths`, following symlinks. The result is shorter than `paths`, but not empty, if
 /// [`ReadOptions::enough_bytes`] was reached: call again with the rest.
 pub fn read_files(paths: &[impl AsRef<Path> + Sync], options: &ReadOptions) -> Result<Vec<Contents>, Error> {
     let threads = match options.threads {
@@ -70,7 +70,7 @@ pub fn read_files(paths: &[impl AsRef<Path> + Sync], options: &ReadOptions) -> R
 }
 
 fn read_file(path: &Path) -> Contents {
-    // A FIFO without a writer would otherwise be waited for.
+    // Do not wait for a FIFO's writer.
     let file = match sys::open_at(CWD, path, OFlags::RDONLY | OFlags::NONBLOCK) {
         Err(Errno::NOENT) => return Err(Error::Missing(path.to_path_buf())),
         other => other.io(Operation::Open, path)?,
@@ -86,7 +86,7 @@ fn read_file(path: &Path) -> Contents {
     }
     let size = usize::try_from(stat.st_size).map_err(|_| Error::io(Operation::Read, path, Errno::FBIG))?;
     let mut contents = Vec::new();
-    // The kernel says of files that it makes up (/proc) that they are empty.
+    // Generated files (/proc) have the size 0.
     contents
         .try_reserve_exact(if size == 0 { 4096 } else { size })
         .map_err(|_| Error::io(Operation::Read, path, Errno::NOMEM))?;

@@ -1,7 +1,7 @@
-//! Asking the watcher what has changed since a spare was built.
+//! Asks the watcher what has changed since a spare was built.
 //!
-//! The watcher listens on `watch.sock` in the store, a Unix stream socket. A question is the spare's name and a line feed; the answer ends
-//! with the connection: a line `unknown`, or a line `changed N` and N paths, relative to the source, each with a NUL behind it.
+//! A question on the Unix stream socket `watch.sock` in the store is the spare's name and a line feed. The answer ends
+//! with the connection: a line `unknown`, or a line `changed N` and N NUL-terminated paths relative to the source.
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ use crate::sys;
 
 pub(crate) const SOCKET: &str = "watch.sock";
 
-/// The entries of a source that can have changed, and no others. `None` if that is not known.
+/// The only entries of a source that may have changed. `None` if unknown.
 pub(crate) type KnownChanges = Option<Vec<PathBuf>>;
 
 pub(crate) fn encode(changes: &KnownChanges) -> Vec<u8> {
@@ -30,7 +30,7 @@ pub(crate) fn encode(changes: &KnownChanges) -> Vec<u8> {
     bytes
 }
 
-/// Decodes an answer. From one that is not whole nothing is known.
+/// A truncated answer counts as unknown.
 fn decode(bytes: &[u8]) -> KnownChanges {
     let rest = bytes.strip_prefix(b"changed ")?;
     let (count, paths) = rest.split_at(rest.iter().position(|&byte| byte == b'\n')?);
@@ -45,7 +45,7 @@ fn decode(bytes: &[u8]) -> KnownChanges {
     (paths.len() == count).then_some(paths)
 }
 
-/// Returns a path to the socket in the store. A socket's path has at most 107 bytes (unix(7)): a long one goes through the descriptor.
+/// A socket's path has at most 107 bytes (unix(7)), so a long one goes through the store's descriptor.
 pub(crate) fn socket_path(home: &Path, directory: BorrowedFd<'_>) -> PathBuf {
     const LONGEST: usize = 100;
     let path = home.join(SOCKET);
@@ -55,9 +55,9 @@ pub(crate) fn socket_path(home: &Path, directory: BorrowedFd<'_>) -> PathBuf {
     }
 }
 
-/// Asks the watcher of the store `home` about a spare. Whatever goes wrong, nothing is known.
+/// Asks the watcher of the store `home` about a spare. Any failure counts as unknown.
 pub(crate) fn ask(home: &Path, spare: &str) -> KnownChanges {
-    // A watcher that is stopped is waited for as long; one on a busy machine may take a while.
+    // The longest wait for a stopped watcher. One on a busy machine may take a while.
     const PATIENCE: Duration = Duration::from_secs(1);
     let asked = || -> std::io::Result<Vec<u8>> {
         let directory = sys::open_at(CWD, home, sys::PATH_ONLY | OFlags::DIRECTORY)?;

@@ -1,6 +1,6 @@
-//! Whether a source is still what a spare was built from: one parallel walk that compares each entry with the record.
+//! Compares a source with the record of a spare, entry by entry, in one parallel walk.
 //!
-//! A directory whose own times are as recorded has the recorded names, so that it need not be read: its entries are looked at by name.
+//! A directory with the recorded times has the recorded names, so it is not listed: its entries are looked up by name.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::{CStr, CString};
@@ -30,7 +30,7 @@ use crate::vocabulary::reason::SkipReason;
 pub(crate) struct CheckRequest<'a> {
     pub(crate) source: &'a Source,
     pub(crate) exclude: &'a Exclusions,
-    /// Only these directories; `None` for all.
+    /// `None`: all directories.
     pub(crate) only: Option<&'a HashSet<PathBuf>>,
     pub(crate) threads: usize,
     pub(crate) cancel: &'a CancelToken,
@@ -39,32 +39,29 @@ pub(crate) struct CheckRequest<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct SpareDifferences {
     pub(crate) checked: u64,
-    /// How many of them differ.
     pub(crate) count: u64,
     pub(crate) directories: BTreeMap<PathBuf, DirectoryChanges>,
-    /// The entries that the caller's selection leaves out, with a reason for the report.
+    /// Entries that the selection leaves out, with the reason for the report.
     pub(crate) left: Vec<(PathBuf, SkipReason)>,
-    /// The directories with a file of several names.
+    /// Directories that hold a file with several names.
     pub(crate) with_links: Vec<PathBuf>,
     /// Inodes with several names, one of which differs.
     linked: HashSet<u64>,
 }
 
-/// The entry of a name that the record has.
 #[derive(PartialEq, Eq)]
 pub(crate) enum EntryChange {
-    /// It has not changed in a way that matters for the selection.
+    /// No change that matters to a selection.
     Same,
-    /// It is made again.
+    /// Made again, as an entry of this type.
     Other(FileType),
     Gone,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct DirectoryChanges {
-    /// The entries that the spare must not have any more.
     pub(crate) gone: Vec<CString>,
-    /// The entries to make, after they were removed if they were there.
+    /// Entries to make, after removing those that exist.
     pub(crate) made: Vec<(FileType, CString)>,
 }
 
@@ -82,7 +79,7 @@ pub(crate) enum CheckFailure {
     /// More than a quarter of the entries differ.
     TooMuch,
     Damaged,
-    /// It would take a look at every entry, and may not.
+    /// Every entry would have to be checked, but the caller requires an instant clone.
     Slow,
     Error(Error),
 }
@@ -98,7 +95,7 @@ const BATCH: usize = 64;
 pub(crate) fn check(check: &CheckRequest<'_>, body: &[u8], entries: u64) -> Result<SpareDifferences, CheckFailure> {
     let blocks = blocks(body).ok_or(CheckFailure::Damaged)?;
     let root = check.source.identity().0;
-    // So that bringing the spare up to date takes less than a new clone: a quarter of the entries. In a tiny tree, all of them.
+    // With more differences, a new clone is faster than an update. A tiny tree may differ in all its entries.
     let most = (entries / 4).max(64);
     let (next, differing) = (AtomicUsize::new(0), AtomicU64::new(0));
     let moved = moved(check, &blocks);
@@ -143,7 +140,7 @@ pub(crate) fn check(check: &CheckRequest<'_>, body: &[u8], entries: u64) -> Resu
     if all.count > most {
         return Err(CheckFailure::TooMuch);
     }
-    // The names of one file are made again together, or they would no longer be names of one file.
+    // All names of a file are made again together. Otherwise they would become different files.
     if !all.linked.is_empty() {
         let is_linked = |(state, _): (RecordedState, bool)| all.linked.contains(&state.inode);
         for block in &blocks {
@@ -159,7 +156,7 @@ pub(crate) fn check(check: &CheckRequest<'_>, body: &[u8], entries: u64) -> Resu
     Ok(all)
 }
 
-/// Returns those of the directories to check at which now another directory is: everything below them is to be checked as well.
+/// Returns the directories to check whose path now leads to another directory: their descendants need a check, too.
 fn moved<'b>(check: &CheckRequest<'_>, blocks: &[Block<'b>]) -> Vec<&'b Path> {
     let Some(only) = check.only else { return Vec::new() };
     let is_other = |block: &&Block<'_>| {
@@ -173,7 +170,6 @@ fn moved<'b>(check: &CheckRequest<'_>, blocks: &[Block<'b>]) -> Vec<&'b Path> {
 struct CheckWorker<'a> {
     check: &'a CheckRequest<'a>,
     device: u64,
-    /// The directory that is looked at has a file of several names.
     has_links: bool,
     touched: DirectoryChanges,
     found: SpareDifferences,
@@ -182,7 +178,7 @@ struct CheckWorker<'a> {
 impl CheckWorker<'_> {
     fn block(&mut self, block: &Block<'_>) -> Result<(), Error> {
         let failed = |errno| Error::io(Operation::Stat, self.check.source.path().join(block.path), errno);
-        // The directory above lists it among its missing entries.
+        // Its parent reports it as missing.
         let Some(directory) =
             sys::unless_gone(open_directory(self.check.source.directory(), block.path)).map_err(failed)?
         else {
@@ -197,7 +193,7 @@ impl CheckWorker<'_> {
         }
         for entry in block.entries() {
             let Some((known, recent)) = entry.known else {
-                // A directory has its own block; here it matters only whether it is still one.
+                // A directory has its own block. Here only its type matters.
                 if !same {
                     self.directory_entry(directory.as_fd(), entry.name).map_err(failed)?;
                 }
@@ -217,7 +213,7 @@ impl CheckWorker<'_> {
         Ok(())
     }
 
-    /// Compares an entry with its record; `None` if that says nothing, because it was recorded too soon after a change.
+    /// `known` is `None` if the record says nothing, because it was taken too soon after a change.
     fn entry(
         &mut self,
         block: &Block<'_>,
@@ -247,7 +243,7 @@ impl CheckWorker<'_> {
     fn differs(&mut self, found: Option<Stat>, name: &CStr) {
         self.found.count += 1;
         match found {
-            // Its other names have one fewer beside them, and show that themselves.
+            // Its other names show the removal in their change time.
             None => self.touched.gone.push(name.to_owned()),
             Some(stat) => {
                 self.note_links(&stat);
@@ -271,7 +267,7 @@ impl CheckWorker<'_> {
                 continue;
             }
             let Some(stat) = sys::find_at(directory, &*name)? else { continue };
-            // Also one that is left out: an entry may have been changed by it.
+            // Even if it is left out: a recorded file may have changed through this name.
             self.note_links(&stat);
             let path = block.path.join(sys::path(&name));
             match decide(&path, sys::is_directory(stat)) {
@@ -290,7 +286,7 @@ impl CheckWorker<'_> {
         Ok(())
     }
 
-    /// Goes through a directory that is not in the record. Moving a directory changes nothing of its files, whose other names may be elsewhere.
+    /// Walks a directory that the record lacks, for files with names elsewhere: moving it does not change them.
     fn new_directory(&mut self, root: Arc<Node>) -> sys::Result<()> {
         let mut ahead = vec![root];
         let mut buffer = ListingBuffer::new();
@@ -318,7 +314,7 @@ pub(crate) fn open_directory(root: BorrowedFd<'_>, path: &Path) -> sys::Result<O
         return sys::open_at(root, c".", flags);
     }
     match sys::open_beneath(root, path, flags) {
-        // Too long for one call, or no such call.
+        // The path is too long for one call, or the kernel lacks the call.
         Err(Errno::NAMETOOLONG | Errno::NOSYS) => node(path).open(root, sys::PATH_ONLY),
         other => other,
     }

@@ -1,7 +1,7 @@
-//! Handing a spare over: lock, check, rename, bring up to date.
+//! Hands a spare over: lock, check, rename, update.
 //!
-//! The spare goes under the staging name of its destination before anything in it changes. From there on it is a staged tree like any other:
-//! published complete, or swept.
+//! The spare is renamed to its destination's staging name before anything in it changes. From then on it is a staged
+//! tree like any other: published complete, or swept.
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -30,31 +30,28 @@ use crate::vocabulary::operation::Operation;
 use crate::vocabulary::strategy::{Choice, Requirement, Strategy};
 
 pub(crate) struct NoSpare {
-    /// Why none is fit, where the user has asked for spares of this source.
+    /// Why no spare fits, if the user keeps spares of this source.
     pub(crate) refused: Option<RefusalReason>,
-    /// There is room for another one.
+    /// A refill should build another one.
     pub(crate) wanted: bool,
 }
 
-/// A spare under the staging name.
+/// A claimed spare, under the staging name.
 pub(crate) struct Spare {
     pub(crate) report: SpareReport,
     pub(crate) differences: SpareDifferences,
-    /// The root before it was closed to others.
+    /// The root's state before it was closed to others.
     pub(crate) whole: WholeRoot,
     /// The names that stay in it, if only a part of the source is selected.
     pub(crate) names: Option<SpareNames>,
-    /// There is room for another one.
     pub(crate) wanted: bool,
 }
 
-/// Returns why there is no spare of a source that has no set of them.
 pub(crate) fn none_of_source() -> RefusalReason {
     RefusalReason::new("there is none of this source")
 }
 
-/// Returns an error with the reason why there is no spare among its refusals: one was named, or might meet the requirement too.
-/// There are none of single files.
+/// Adds the reason for the missing spare to the refusals, if a spare was named or might meet the requirement, too.
 pub(crate) fn without_spare(
     mut error: Error,
     reason: Option<RefusalReason>,
@@ -72,9 +69,8 @@ pub(crate) fn without_spare(
     error
 }
 
-/// Claims a spare of the source. Spares that are unfit are passed over, with the reason.
 pub(crate) fn claim(part: &ClonePart<'_>, staging: &mut Staging<'_>) -> Result<Result<Spare, NoSpare>, Error> {
-    // A store that cannot be used is no reason not to clone.
+    // An unusable store must not prevent a clone.
     let sets = match sets_of(part.source, part.options) {
         Ok(sets) => sets,
         Err(refused) => return Ok(Err(NoSpare { refused: Some(refused), wanted: false })),
@@ -92,7 +88,7 @@ pub(crate) fn claim(part: &ClonePart<'_>, staging: &mut Staging<'_>) -> Result<R
     Ok(Err(NoSpare { refused: nearest.map(|(_, why)| why), wanted }))
 }
 
-/// Returns the sets of a source, none if no spare may be used. Fails with the reason why they cannot be reached.
+/// Returns the sets of a source, or none if the options rule out spares. Fails if the store is out of reach.
 fn sets_of(source: &Source, options: &CloneOptions) -> Result<Vec<Set>, RefusalReason> {
     let may_be_spare = matches!(options.strategy, Choice::Fastest | Choice::Only(Strategy::Spare));
     match &options.spares {
@@ -107,7 +103,7 @@ fn unreachable(error: Error) -> RefusalReason {
     RefusalReason::new(format!("the spares cannot be reached: {error}"))
 }
 
-/// Fails with the reason why no spare would be used, going by all but the entries; with `None` if the user asked for none.
+/// Fails with the reason why no spare would be used, without checking entries. `None`: the source has no set.
 pub(crate) fn available(
     source: &Source,
     parent: BorrowedFd<'_>,
@@ -141,7 +137,6 @@ fn check_cow(is_cow: bool, options: &CloneOptions) -> Result<(), ClaimRefusal> {
     }
 }
 
-/// Returns the spares of a set, if they are of use for a clone with these options in `parent`.
 fn spares_for(set: &Set, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<Vec<SpareDirectory>, ClaimRefusal> {
     if !set.definition.shape.serves(options) {
         return Err(ClaimRefusal::because("its spares are made with other options").at(SetFit::Source));
@@ -166,22 +161,21 @@ fn source_of(source: &Source, options: &CloneOptions) -> SpareSource {
     }
 }
 
-/// Why a set had nothing to hand over.
 struct ClaimRefusal {
     why: Result<RefusalReason, Error>,
-    /// Another one built now would do.
+    /// Another spare built now would fit.
     wanted: bool,
     fit: SetFit,
 }
 
-/// How far a set fits a clone. The set that fits best gives the reason: the user can do most about its spares.
+/// How well a set fits a clone. The best-fitting set gives the reason: the user can do most about its spares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum SetFit {
-    /// Only its source does.
+    /// Only the source fits.
     Source,
-    /// Its spares are made with the options, in another place.
+    /// The options fit, too, but the spares are in another place.
     Options,
-    /// A spare of it would do, if one were ready.
+    /// Everything fits: a ready spare would do.
     Place,
 }
 
@@ -198,7 +192,7 @@ impl ClaimRefusal {
         Self { fit, ..self }
     }
 
-    /// Keeps the reason, unless that of a set that fits better is there. Fails if nothing else is to be tried.
+    /// Keeps the reason, unless a better-fitting set has given one. Fails on an interruption.
     fn keep_nearest(self, nearest: &mut Option<(SetFit, RefusalReason)>) -> Result<(), Error> {
         let why = self.why?;
         if nearest.as_ref().is_none_or(|(fit, _)| *fit <= self.fit) {
@@ -208,7 +202,7 @@ impl ClaimRefusal {
     }
 }
 
-/// An error that concerns the store is a reason to go without; an interruption is not.
+/// An error of the store refuses its spares; an interruption ends the clone.
 impl From<Error> for ClaimRefusal {
     fn from(error: Error) -> Self {
         match error {
@@ -281,7 +275,7 @@ fn claim_one(
     Ok(Spare { report, differences, whole, names, wanted: !set.paused })
 }
 
-/// Fails, with the reason, if the record is not about this source as it is reached now.
+/// Fails with the reason if the record does not belong to this source, mount and boot.
 pub(crate) fn fitness(head: &Head, source: &Source) -> Result<(), &'static str> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     if head.boot != sys::boot_identity() {
@@ -299,12 +293,11 @@ pub(crate) fn fitness(head: &Head, source: &Source) -> Result<(), &'static str> 
     Ok(())
 }
 
-/// Returns the body of a record that was read earlier for the contents of the source.
+/// Returns the body that `SpareUse::with_record_of` passed on.
 fn read_before<'p>(part: &ClonePart<'p>) -> Option<&'p Arc<RecordBody>> {
     part.options.spares.as_ref()?.record.as_ref()
 }
 
-/// How it was checked, what differs, and the record's body if that was read.
 type SpareComparison = (SpareCheck, SpareDifferences, Option<Arc<RecordBody>>);
 
 fn compare(
@@ -314,7 +307,7 @@ fn compare(
     record: &Record,
 ) -> Result<SpareComparison, CheckFailure> {
     let frozen = matches!(set.definition.source, SpareSource::Template(_));
-    // The root's own time tells a tree from another one at its place.
+    // The root's state tells the tree from another one at its path.
     if frozen && record.head.root == RecordedState::new(part.source.stat()) {
         return Ok((SpareCheck::Frozen, SpareDifferences::default(), None));
     }
@@ -334,7 +327,7 @@ fn compare(
         source: part.source,
         exclude: part.exclude,
         only: only.as_ref(),
-        // Where nothing is cached, half of them wait for the disk.
+        // With a cold cache, half of them wait for the disk.
         threads: if part.options.threads.is_none() { threads * 2 } else { threads },
         cancel: &part.options.cancel,
     };
@@ -352,7 +345,7 @@ pub(crate) fn directories(paths: Vec<PathBuf>) -> HashSet<PathBuf> {
     directories
 }
 
-/// Moves the spare under the staging name, closed to others until it is published. The holder of its lock may.
+/// Moves the spare to the staging name, closed to others until it is published. The caller holds its lock.
 fn take(staging: &mut Staging<'_>, found: &SpareDirectory) -> Result<WholeRoot, ClaimRefusal> {
     let tree = sys::open_at(&found.directory, TREE, DIRECTORY).io(Operation::MoveSpare, found.path())?;
     let whole = close_to_others(tree.as_fd()).io(Operation::MoveSpare, found.path())?;

@@ -1,6 +1,5 @@
-//! A spare: a clone that was made ahead of time, and is handed over by a rename when it is sure to equal its source. `spares` makes them.
-//!
-//! docs/atomicity.md says why a spare that is handed over equals its source.
+//! Handing over spares: clones made ahead of time, and renamed into place once they are sure to equal their source.
+//! docs/atomicity.md says why they do. `spares` makes them.
 
 pub(crate) mod ask;
 pub(crate) mod check;

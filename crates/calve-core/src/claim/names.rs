@@ -1,4 +1,4 @@
-//! Takes the names in a tree that was a spare from the spare's record, so that [`crate::internal::scan_tree`] opens only what its visitor wants.
+//! The names in a former spare, from its record: [`crate::internal::scan_tree`] opens only what its visitor wants.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::CString;
@@ -17,23 +17,22 @@ use crate::options::RecordBody;
 use crate::report::SkippedEntry;
 use crate::tree::walk::{Descent, Folder, ScanReport, Visitor, reason};
 
-/// The names in a tree that was a spare when it was handed over.
 #[derive(Debug)]
 pub struct SpareNames {
     pub(super) body: Arc<RecordBody>,
-    /// The entries that were removed or made since the record was taken.
+    /// Entries removed or made since the record was taken.
     pub(super) touched: BTreeMap<PathBuf, DirectoryChanges>,
 }
 
 impl SpareNames {
-    /// Says that the entry at `path` was made, or may have been, after the spare was handed over.
+    /// Notes that the entry at `path` may have been made after the spare was handed over.
     pub fn made(&mut self, path: &Path) {
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return };
         let Ok(name) = CString::new(name.as_bytes()) else { return };
         self.touched.entry(above.to_path_buf()).or_default().made.push((FileType::Unknown, name));
     }
 
-    /// Shows a visitor what the record has at and below these paths. Returns the paths that have to be walked instead.
+    /// Shows a visitor the recorded entries at and below these paths. Returns the paths to walk instead.
     pub(crate) fn visit<V: Visitor>(
         &self,
         root: BorrowedFd<'_>,
@@ -63,11 +62,11 @@ impl SpareNames {
 struct Visit<'a, V> {
     root: BorrowedFd<'a>,
     below: HashSet<&'a Path>,
-    /// All of them that are directories, with their descendants.
+    /// `below`, with all descendants.
     inside: Subtrees,
-    /// The directories that they are in.
+    /// The parents of `below`.
     above: HashSet<&'a [u8]>,
-    /// Directories of the record that are not visited.
+    /// Recorded directories to skip.
     left: Subtrees,
     walked: Vec<PathBuf>,
     scanned: ScanReport<V>,

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Directories with all that is below them, to be asked for the directories of a record one after the other.
+/// Directories with their descendants, to be queried in the order of a record.
 #[derive(Default)]
 pub(crate) struct Subtrees {
     roots: HashSet<Vec<u8>>,
-    /// The one that the directory asked for last is in.
+    /// The root that the last queried directory is in.
     within: Option<Vec<u8>>,
 }
 
@@ -17,7 +17,7 @@ impl Subtrees {
         self.roots.insert(path.as_os_str().as_bytes().to_vec());
     }
 
-    /// Returns whether a directory is one of these or below one.
+    /// Returns whether a directory is one of the roots or below one.
     pub(crate) fn has(&mut self, directory: &Path) -> bool {
         if self.roots.is_empty() {
             return false;
@@ -36,7 +36,6 @@ impl Subtrees {
         is_root
     }
 
-    /// Returns whether one of these is above a path.
     pub(crate) fn are_above(&self, path: &Path) -> bool {
         path.ancestors().skip(1).any(|above| self.roots.contains(above.as_os_str().as_bytes()))
     }

@@ -1,7 +1,7 @@
-//! Bringing a large file of a copy up to date by the ranges that were written to since it was cloned.
+//! Updates a large file of a copy by sharing only the ranges that were written since it was cloned.
 //!
-//! Two files have the same bytes where they lie at the same place of the disk: neither can write there as long as the other uses it too.
-//! Sharing a whole file takes time for each of its extents, of which a database's files have thousands.
+//! Where two files lie at the same place of the disk, they have the same bytes: neither can write there while the other
+//! uses it. Sharing a whole file takes time for each of its extents, and a database's files have thousands.
 
 use std::ffi::CStr;
 use std::ops::Range;
@@ -23,10 +23,10 @@ const LARGE_BYTES: u64 = 4 << 20;
 /// Whole blocks on btrfs and XFS.
 const FIRST_BYTES: u64 = 64 << 10;
 
-/// More extents than any file has that is worth it.
+/// A file with more extents is cloned as a whole.
 const MOST_EXTENTS: usize = 1 << 18;
 
-/// Brings the file `name` of a copy up to date. Returns false if it has to be cloned as a whole; a part may be done then.
+/// Updates the file `name` of a copy. Returns false if it must be cloned as a whole, even where a part is done.
 pub(super) fn renew_ranges(src: BorrowedFd<'_>, copy: BorrowedFd<'_>, name: &CStr, cancel: &CancelToken) -> bool {
     let renewed = open_pair(src, copy, name, cancel).and_then(|pair| pair.map_or(Ok(false), |pair| pair.renew()));
     // Cloning it as a whole meets the same error, and reports it.
@@ -39,7 +39,7 @@ struct FilePair {
     stat: Stat,
 }
 
-/// Returns `None` unless only contents and times can differ, and for files that belong together: the engine copies those as a checked set.
+/// Returns `None` unless only contents and times can differ, and for files of a set, which the engine copies checked.
 fn open_pair(
     src: BorrowedFd<'_>,
     copy: BorrowedFd<'_>,
@@ -86,17 +86,17 @@ impl FilePair {
             })?;
         }
         rustix::fs::futimens(&self.copy, &times(&self.stat))?;
-        // If it was written to meanwhile, that is noted where it is cloned as a whole.
+        // If it was written meanwhile, cloning it as a whole notes that.
         Ok(same_version(&self.stat, &rustix::fs::fstat(&self.src)?))
     }
 }
 
-/// Returns the extents that hold data of a file of so many bytes, or `None` if one of them has no address of its own.
+/// Returns the extents that hold data. `None` if there are too many, or one has no address of its own.
 fn written_extents(file: BorrowedFd<'_>, bytes: u64) -> sys::Result<Option<Vec<Extent>>> {
     let mut written = Vec::new();
     let mut is_comparable = true;
     sys::settled_extents(file, |extent| {
-        // XFS reserves space behind the end.
+        // XFS preallocates space behind the end.
         if extent.logical >= bytes {
             return false;
         }
@@ -109,7 +109,7 @@ fn written_extents(file: BorrowedFd<'_>, bytes: u64) -> sys::Result<Option<Vec<E
     Ok(is_comparable.then_some(written))
 }
 
-/// Returns the ranges of a file of so many bytes that lie at different places. Both are in order, and a range in neither is zeros.
+/// Returns the ranges that lie at different places of the disk. Both lists are sorted; a range in neither is zeros.
 fn differing(wanted: &[Extent], found: &[Extent], bytes: u64) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     let (mut wanted, mut found) = (wanted.iter().peekable(), found.iter().peekable());
@@ -129,7 +129,7 @@ fn differing(wanted: &[Extent], found: &[Extent], bytes: u64) -> Vec<Range<u64>>
     ranges
 }
 
-/// Returns where the byte `at` lies on the disk, `None` in a hole, and where that extent or hole ends.
+/// Returns the disk address of the byte `at`, `None` in a hole, and the end of that extent or hole.
 fn segment<'e>(
     extents: &mut std::iter::Peekable<impl Iterator<Item = &'e Extent>>,
     at: u64,

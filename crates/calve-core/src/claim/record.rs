@@ -1,10 +1,8 @@
-//! The record of a source when a spare was built from it: the identity of each entry.
+//! The record of a source when a spare is built from it: the identity of each entry (docs/atomicity.md says why).
 //!
-//! The file begins with a head that says what the spare is ([`Head`]); the body has a block for each directory, and right behind it those of
-//! the directories below: `length, path, times are recent, identity`, then for each entry `kind, name` and, unless it is a directory, its
-//! identity. A directory's identity is in its own block. Both parts have a BLAKE3 hash.
-//!
-//! docs/atomicity.md says why this is enough.
+//! A [`Head`] describes the spare. The body has a block for each directory, followed by the blocks of its descendants:
+//! `length, path, times are recent, identity`, then for each entry `kind, name` and, unless it is a directory, its
+//! identity. A directory has it in its own block. Head and body each have a BLAKE3 hash.
 
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
@@ -30,16 +28,13 @@ use crate::tree::walk::{Descent, Folder, Walker, walk, whole_tree};
 use crate::vocabulary::hidden_name::is_calves_own;
 use crate::vocabulary::operation::Operation;
 
-/// The state of an entry at one moment (`stat(2)`). Every change of an entry changes its change time, which cannot be set.
+/// The state of an entry at one moment (stat(2)). Every change of it changes its change time, which cannot be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecordedState {
     pub inode: u64,
     pub changed_seconds: i64,
-    /// The nanoseconds of that.
     pub changed_nanoseconds: u32,
-    /// Its type and permissions.
     pub mode: u32,
-    /// Its size in bytes.
     pub size: u64,
 }
 
@@ -78,10 +73,10 @@ impl RecordedState {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Head {
-    /// The boot of the kernel in which it was built. A crash may take writes back, and leave the times.
+    /// The kernel's boot in which it was built: a crash may lose writes, and keep the times.
     pub(crate) boot: String,
     pub(crate) mount: u64,
-    /// When it was built, in nanoseconds since 1970.
+    /// Since 1970.
     pub(crate) built_ns: u64,
     pub(crate) device: u64,
     pub(crate) root: RecordedState,
@@ -143,7 +138,7 @@ pub(crate) const NAME: &CStr = c"record";
 const NEW: &CStr = c"record.new";
 
 impl Record {
-    /// Opens the record of the spare in `directory`. `None` where it is missing or cannot be parsed.
+    /// Returns `None` if the record is missing or cannot be parsed.
     pub(crate) fn open(directory: BorrowedFd<'_>) -> sys::Result<Option<Self>> {
         let opened = sys::unless_missing(sys::open_at(directory, NAME, sys::FILE))?;
         let Some(mut file) = opened.map(File::from) else { return Ok(None) };
@@ -152,7 +147,7 @@ impl Record {
         Ok(read.ok().and_then(|()| Head::read(&head)).map(|head| Self { head, file }))
     }
 
-    /// Reads the rest, unless it is the same as before. `None` when it is damaged.
+    /// Reads the body, unless `before` is it. Returns `None` if it is damaged.
     pub(crate) fn body(&self, before: Option<&Arc<RecordBody>>) -> Option<Arc<RecordBody>> {
         if let Some(before) = before.filter(|before| before.hash == self.head.body_hash) {
             return Some(Arc::clone(before));
@@ -167,14 +162,14 @@ impl Record {
 
 #[derive(Debug, Default)]
 pub(crate) struct RecordDraft {
-    /// The builder of the spare adds what [`take`] does not know.
+    /// The builder of the spare completes it.
     pub(crate) head: Head,
     pub(crate) body: Vec<u8>,
     pub(crate) allocated_bytes: u64,
 }
 
 impl RecordDraft {
-    /// Writes the record down, which makes the spare in `directory` a ready one.
+    /// Writes the record, which makes the spare in `directory` ready.
     pub(crate) fn write(mut self, directory: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
         self.head.body_length = self.body.len() as u64;
         self.head.body_hash = *blake3::hash(&self.body).as_bytes();
@@ -192,8 +187,8 @@ pub(crate) enum Writers {
     None,
 }
 
-/// Records every entry of `source` that `exclude` leaves in. `moment` is from [`crate::tree::stable::begin`]. An entry that changed at it or
-/// later is marked: another change within the same tick of the clock would not show in its change time.
+/// Records every entry of `source` that `exclude` leaves in. An entry that changed at `moment` (from
+/// [`crate::tree::stable::begin`]) or later is marked: its change time would hide another change in the same tick.
 pub(crate) fn take(
     source: &Source,
     exclude: &Exclusions,
@@ -237,7 +232,6 @@ struct Taker<'a> {
     moment: Moment,
     writers: Writers,
     draft: RecordDraft,
-    /// Where the block begins that is being written.
     block: Option<usize>,
     failure: Option<Error>,
     cancel: &'a CancelToken,
@@ -250,7 +244,6 @@ impl Taker<'_> {
         self.draft.body[start..start + 4].copy_from_slice(&length.to_le_bytes());
     }
 
-    /// Fails because there can be no record of the entry at `path`.
     fn fail(&mut self, path: PathBuf, why: Result<&'static str, Errno>) {
         let path = self.source.path().join(path);
         let error = match why {
@@ -260,7 +253,7 @@ impl Taker<'_> {
         self.failure.get_or_insert(error);
     }
 
-    /// Records one entry that is no directory. Returns why it cannot be.
+    /// Records an entry that is not a directory. Returns the obstacle, if any.
     fn record(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<&'static str>> {
         let stat = sys::stat_at(folder.directory, name)?;
         let kind = sys::kind(stat);
@@ -272,7 +265,7 @@ impl Taker<'_> {
             self.draft.head.apparent_bytes += sys::size(&stat) / links(&stat);
             self.wait_for_writer(folder, name, &stat)?;
         }
-        // Once for a file with several names.
+        // A file with several names counts once.
         self.draft.allocated_bytes += sys::allocated(&stat) / links(&stat);
         self.draft.body.push(OTHER_ENTRY | if recent { RECENT } else { 0 });
         self.draft.body.extend_from_slice(name.to_bytes_with_nul());
@@ -280,8 +273,8 @@ impl Taker<'_> {
         Ok(None)
     }
 
-    /// Waits until a write(2) that has begun is over: it set the file's times when it began, and holds the inode's lock, which lseek(2) with
-    /// SEEK_DATA takes. No call goes on for an hour: none writes more than 2 GiB.
+    /// Waits for a running write(2): it set the file's times when it began, and holds the inode's lock, which lseek(2)
+    /// with SEEK_DATA takes. No call lasts an hour: none writes more than 2 GiB.
     fn wait_for_writer(&self, folder: &Folder<'_>, name: &CStr, stat: &Stat) -> sys::Result<()> {
         const LONGEST_CALL_SECONDS: i64 = 3600;
         if self.writers == Writers::None || self.moment.seconds_since(stat) > LONGEST_CALL_SECONDS {
@@ -354,9 +347,9 @@ impl Walker for Taker<'_> {
     }
 }
 
-/// The name of a directory follows, which has a block of its own.
+/// A directory's name follows.
 const DIRECTORY_ENTRY: u8 = 1;
-/// The name and the state of anything else follow. Earlier versions wrote larger numbers too.
+/// Name and state of any other entry follow. Earlier versions also wrote larger numbers.
 const OTHER_ENTRY: u8 = 2;
 /// The entry changed after the moment of the record.
 const RECENT: u8 = 0x80;
@@ -366,13 +359,13 @@ pub(crate) struct Block<'b> {
     pub(crate) recent: bool,
     pub(crate) identity: RecordedState,
     entries: Bytes<'b>,
-    /// All of it, as it is written.
+    /// The whole block, encoded.
     bytes: &'b [u8],
 }
 
 pub(crate) struct RecordedEntry<'b> {
     pub(crate) name: &'b CStr,
-    /// The entry's state, unless it is a directory.
+    /// Its state, and whether it changed too recently. `None` for a directory.
     pub(crate) known: Option<(RecordedState, bool)>,
 }
 
@@ -382,7 +375,7 @@ impl RecordedEntry<'_> {
     }
 }
 
-/// Parses the directories of a record, each followed by those below it. Returns `None` if the record is damaged.
+/// Parses the blocks of a record, each followed by those of its descendants. `None` if the record is damaged.
 pub(crate) fn blocks(body: &[u8]) -> Option<Vec<Block<'_>>> {
     let mut rest = Bytes(body);
     let mut blocks = Vec::new();
@@ -395,14 +388,14 @@ pub(crate) fn blocks(body: &[u8]) -> Option<Vec<Block<'_>>> {
         let identity = RecordedState::read(&mut block)?;
         blocks.push(Block { path, recent, identity, entries: block, bytes: whole.get(..length + 4)? });
     }
-    // They are written so; an earlier version wrote them in any order.
+    // Only an earlier version wrote them in any order.
     if !blocks.is_sorted_by_key(|block| block.path) {
         blocks.sort_by_key(|block| block.path);
     }
     Some(blocks)
 }
 
-/// Puts the blocks of a record in order once, when it is taken, so that no reader has to.
+/// Sorts the blocks when a record is taken, so that no reader has to.
 fn in_order(body: &[u8]) -> Vec<u8> {
     match blocks(body) {
         Some(blocks) => blocks.iter().map(|block| block.bytes).collect::<Vec<_>>().concat(),

@@ -1,4 +1,4 @@
-//! Taking out of a spare what a clone with a selection leaves out. The record has every name, so that no directory is listed.
+//! Removes from a spare the entries that a selection leaves out. The record has every name, so no directory is listed.
 
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +12,7 @@ use super::record::{Block, blocks};
 use crate::options::Decision;
 use crate::tree::exclude::Exclusions;
 
-/// Adds to the differences that the spare must not have what `exclude` leaves out. `None` when the record, whose body this is, is damaged.
+/// Adds the entries that `exclude` leaves out to the differences. Returns `None` if the record's `body` is damaged.
 pub(super) fn select(body: &[u8], exclude: &Exclusions, differences: &mut SpareDifferences) -> Option<()> {
     let mut gone = Subtrees::default();
     for block in blocks(body)? {
@@ -20,13 +20,13 @@ pub(super) fn select(body: &[u8], exclude: &Exclusions, differences: &mut SpareD
             directory(&block, exclude, differences, &mut gone);
         }
     }
-    // The check asks about new names wherever they are, but reports nothing below entries that are left out.
+    // The check asks about new names everywhere, but the report has nothing below entries that are left out.
     differences.left.retain(|(path, _)| !gone.are_above(path));
     Some(())
 }
 
 fn directory(block: &Block<'_>, exclude: &Exclusions, differences: &mut SpareDifferences, gone: &mut Subtrees) {
-    // Every entry has a path, and none a memory of its own for it.
+    // One buffer for the paths of all entries.
     let mut path = block.path.as_os_str().as_bytes().to_vec();
     if !path.is_empty() {
         path.push(b'/');

@@ -5,9 +5,9 @@
 //!   .lock                    held (flock) by the builder or sweeper
 //!   .awaited, .waiting       held while a user, or one builder in the background, waits for that
 //!   KEY-OPTIONS/             one source, one set of options, one directory
-//!     set                    what the set is: fields, each with a NUL behind it
-//!     paused                 there if no more are to be built
-//!     watched                there if clones start the watcher
+//!     set                    the definition: NUL-terminated fields
+//!     paused                 present if no more are to be built
+//!     watched                present if clones start the watcher
 //!     mount                  where the file system of PLACE is mounted
 //!     TIME-RANDOM/           one spare, when the directory is HOME; locked by its builder or claimer
 //!       tree, record         the spare; it is ready when it has a record
@@ -16,7 +16,7 @@
 //!   KEY-OPTIONS/TIME-RANDOM/
 //! ```
 //!
-//! A directory of a spare whose lock is free and that has no record is what a killed process left.
+//! A spare's directory without a record, whose lock is free, was left by a killed process.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -44,12 +44,12 @@ const PAUSED: &str = "paused";
 const WATCHED: &str = "watched";
 const LOCK: &str = ".lock";
 const AWAITED: &str = ".awaited";
-/// The mount point of the file system that the spares are on, which tells spares that are gone from those that can be there again.
+/// The mount point of the spares' file system: it tells deleted spares from unmounted ones.
 const MOUNT: &str = "mount";
 pub(super) const TREE: &CStr = c"tree";
 const VERSION: &str = "calve-spares-3";
 
-/// The options of a clone that decide on its contents.
+/// The options that decide a clone's contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) exclude: Vec<String>,
@@ -60,14 +60,14 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Returns `None` for a plain copy, and for a selection by a function, which cannot be compared with another one.
+    /// Returns `None` for a plain copy, and for a selection by a function, because functions cannot be compared.
     pub(crate) fn from_options(options: &CloneOptions, staged: bool) -> Option<Self> {
         let (exclude, mounts, unreadable) = (options.exclude.clone(), options.mounts, options.unreadable);
         let is_comparable = options.select.is_none() && options.internal.plain.is_none();
         is_comparable.then_some(Self { exclude, mounts, unreadable, staged })
     }
 
-    /// Returns the shape of spares for the root of an assembled tree, or, if nothing is left out, of all that is in a directory.
+    /// Returns the shape of spares for the root of an assembled tree, or of a whole directory if nothing is left out.
     pub(crate) fn of_root(made_without: &[String]) -> Self {
         let CloneOptions { mounts, unreadable, .. } = CloneOptions::default();
         Self { exclude: made_without.to_vec(), mounts, unreadable, staged: !made_without.is_empty() }
@@ -75,7 +75,7 @@ impl Shape {
 
     pub(super) fn serves(&self, options: &CloneOptions) -> bool {
         match (&options.spares, &options.select) {
-            // Nothing is missing in a spare but what its patterns leave out, so nothing had to be passed over as unreadable.
+            // A spare lacks only what its patterns leave out, so nothing was skipped as unreadable.
             (Some(using), Some(_)) => {
                 let exclude = options.exclude.iter().chain(&using.made_without);
                 let is_like = self.mounts == options.mounts && self.exclude.iter().eq(exclude);
@@ -101,7 +101,7 @@ pub enum SpareSource {
 }
 
 impl SpareSource {
-    /// Returns it as a command line names it.
+    /// Returns the source as a command line names it.
     pub fn name(&self) -> PathBuf {
         match self {
             Self::Directory(path) => path.clone(),
@@ -110,7 +110,7 @@ impl SpareSource {
     }
 
     fn key(&self) -> Vec<u8> {
-        // No path without links begins with anything but a slash.
+        // Unambiguous: a template's key begins with `@`, a path without links with a slash.
         self.name().into_os_string().into_encoded_bytes()
     }
 
@@ -131,7 +131,7 @@ impl FromReport<SpareSource> for ReceiptPath {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Definition {
     pub(crate) source: SpareSource,
-    /// The directory beside or in which the spares are; `None` for the store itself.
+    /// The directory that holds `.calve-spares-UID`; `None` for spares in the store.
     pub(crate) parent: Option<PathBuf>,
     pub(crate) count: usize,
     pub(crate) shape: Shape,
@@ -182,7 +182,7 @@ impl Definition {
     }
 }
 
-/// Returns the beginning of the names of a source's sets.
+/// Returns the common prefix of the ids of a source's sets.
 fn prefix(source: &SpareSource) -> String {
     blake3::hash(&source.key()).to_hex()[..16].to_owned()
 }
@@ -196,12 +196,12 @@ impl Home {
         Ok(OwnDirectory::open(path)?.map(|directory| Self { directory }))
     }
 
-    /// Opens the store, and makes it if it is missing. The directory above it must exist.
+    /// Opens the store, or creates it. Its parent must exist.
     pub(crate) fn create(path: &Path) -> Result<Self, Error> {
         Ok(Self { directory: OwnDirectory::create(path)?.ok_or_else(|| gone(path))? })
     }
 
-    /// Returns the sets of the store at `path`, if there is one: of one source, or all.
+    /// Returns the sets of one source, or all; none if there is no store at `path`.
     pub(crate) fn sets_at(path: &Path, source: Option<&SpareSource>) -> Result<Vec<Set>, Error> {
         Self::open(path)?.map_or_else(|| Ok(Vec::new()), |home| home.sets(source))
     }
@@ -214,13 +214,12 @@ impl Home {
         self.directory.as_fd()
     }
 
-    /// Returns the directory that the store is in, without links.
     fn calve_home(&self) -> PathBuf {
         let above = self.path().parent().unwrap_or(self.path());
         above.canonicalize().unwrap_or_else(|_| above.to_path_buf())
     }
 
-    /// Takes a lock of the store. `None` if another process has it, and `operation` does not wait.
+    /// Returns `None` if another process has the lock and `operation` does not wait.
     pub(crate) fn take(&self, lock: &str, operation: FlockOperation) -> Result<Option<HeldLock>, Error> {
         self.directory.lock(lock, operation).io(Operation::LockSpares, self.path().join(lock))
     }
@@ -230,7 +229,7 @@ impl Home {
         self.take(LOCK, FlockOperation::LockExclusive)
     }
 
-    /// Waits for that lock on behalf of a user who waits too: a builder in the background gives up.
+    /// Waits for that lock on behalf of a waiting user: a builder in the background gives up.
     pub(crate) fn lock_soon(&self) -> Result<Option<HeldLock>, Error> {
         if let Some(held) = self.take(LOCK, FlockOperation::NonBlockingLockExclusive)? {
             return Ok(Some(held));
@@ -243,7 +242,7 @@ impl Home {
         matches!(self.take(AWAITED, FlockOperation::NonBlockingLockExclusive), Ok(None))
     }
 
-    /// Takes the place of the one process that waits for the lock. `None` if another one has it.
+    /// Takes the only place in the queue for the lock. `None` if another process has it.
     pub(crate) fn wait_in_line(&self) -> Result<Option<HeldLock>, Error> {
         self.take(".waiting", FlockOperation::NonBlockingLockExclusive)
     }
@@ -254,7 +253,7 @@ impl Home {
         Ok(self.sets(Some(&definition.source))?.into_iter().find(is_same))
     }
 
-    /// Makes it no set any more, and removes its directories that are empty.
+    /// Deletes the record of a set, and its directories if they are empty.
     pub(crate) fn undefine(&self, set: &Set) -> Result<(), Error> {
         set.records.remove(SET)?;
         if let Some(parent) = &set.definition.parent {
@@ -294,7 +293,7 @@ impl Home {
         Ok(found)
     }
 
-    /// Writes a set down, which from then on is one. One that is there keeps its name, which is made of the place that it had first.
+    /// Writes the record of a set. An existing set keeps its id, which derives from its first place.
     pub(crate) fn define(&self, definition: &Definition) -> Result<Set, Error> {
         let home = self.calve_home();
         let there = self.find(definition)?;
@@ -331,7 +330,6 @@ impl Set {
         if paused { self.records.write(PAUSED, b"") } else { self.records.remove(PAUSED).map(drop) }
     }
 
-    /// Has clones start the watcher.
     pub(crate) fn keep_watched(&self) -> Result<(), Error> {
         self.records.write(WATCHED, b"")
     }
@@ -353,7 +351,7 @@ impl Set {
         above.map_or(Ok(None), |above| above.open_in(Path::new(&self.id)))
     }
 
-    /// Returns its spares, the newest first, ready or not.
+    /// Returns the spares, newest first, ready or not.
     pub(crate) fn spares(&self) -> Result<Vec<SpareDirectory>, Error> {
         self.open_directory()?.map_or_else(|| Ok(Vec::new()), spares_in)
     }
@@ -388,7 +386,6 @@ impl Set {
     }
 }
 
-/// Returns the spares that are in the directory of a set, the newest first, ready or not.
 pub(crate) fn spares_in(directory: OwnDirectory) -> Result<Vec<SpareDirectory>, Error> {
     let mut names = directory.names()?;
     names.retain(|name| is_spare_name(name));
@@ -397,14 +394,13 @@ pub(crate) fn spares_in(directory: OwnDirectory) -> Result<Vec<SpareDirectory>, 
     Ok(names.into_iter().filter_map(|name| SpareDirectory::open(&directory, name)).collect())
 }
 
-/// Returns the name of this user's directory for spares that are not in the store.
 fn directory_name() -> String {
     format!(".calve-spares-{}", rustix::process::geteuid().as_raw())
 }
 
-/// Returns the directories in which sets of the store `home` keep spares, of those that are in `directory`, relative to it.
+/// Returns where below `directory`, relative to it, the sets of the store `home` keep spares.
 pub(crate) fn places_below(home: &Path, directory: &Path) -> Vec<PathBuf> {
-    // A store that cannot be used is no reason not to clone.
+    // An unusable store must not prevent a clone.
     let sets = Home::sets_at(home, None).unwrap_or_default();
     let Ok(directory) = directory.canonicalize() else { return Vec::new() };
     let places = sets.into_iter().filter_map(|set| set.definition.parent);
@@ -417,7 +413,7 @@ pub(crate) struct SpareDirectory {
     pub(crate) name: CString,
 }
 
-/// Makes a name for a new spare. Names sort by age.
+/// Names sort by age.
 pub(crate) fn new_spare_name(built_ns: u64) -> CString {
     CString::new(format!("{built_ns:016x}-{:016x}", sys::random())).unwrap_or_default()
 }
@@ -429,7 +425,7 @@ fn is_spare_name(name: &CStr) -> bool {
 }
 
 impl SpareDirectory {
-    /// Opens the spare of that name in the directory of a set. `None` if it is not this user's own.
+    /// Returns `None` if the directory is not this user's own.
     pub(crate) fn open(parent: &Arc<OwnDirectory>, name: CString) -> Option<Self> {
         let directory = parent.open_in(sys::path(&name)).ok()??;
         Some(Self { parent: Arc::clone(parent), directory, name })
@@ -439,14 +435,13 @@ impl SpareDirectory {
         self.directory.path()
     }
 
-    /// Returns the name of the spare for the watcher.
     pub(crate) fn id(&self, set: &Set) -> String {
         format!("{}/{}", set.id, self.name.to_string_lossy())
     }
 
-    /// Takes the spare's lock. `None` if another process has it, or had it and took the spare away.
+    /// Returns `None` if another process has the lock, or had it and took the spare away.
     pub(crate) fn lock(&self) -> Result<Option<HeldLock>, Error> {
-        // A description of its own: a lock belongs to one.
+        // A lock belongs to an open file description, so this needs its own.
         let opened = sys::open_at(&self.directory, c".", DIRECTORY);
         let lock = opened.and_then(|opened| HeldLock::take(opened, FlockOperation::NonBlockingLockExclusive));
         let lock = lock.io(Operation::LockSpares, self.path())?;
@@ -462,17 +457,17 @@ impl SpareDirectory {
         Ok(self.record()?.filter(|_| has_tree).map(|record| record.head))
     }
 
-    /// Returns whether it was finished. Without a record it was found to be of no use since.
+    /// Returns whether the spare was finished. If it has no record, it was discarded since.
     pub(crate) fn has_tree(&self) -> bool {
         sys::stat_at(&self.directory, TREE).is_ok()
     }
 
-    /// Makes it one that is not ready: the next sweep deletes it.
+    /// Marks the spare as not ready: the next sweep deletes it.
     pub(super) fn discard(&self) {
         let _ = rustix::fs::unlinkat(&self.directory, super::record::NAME, AtFlags::empty());
     }
 
-    /// Removes the rest when the tree is gone.
+    /// Removes the rest of a spare whose tree was moved away.
     pub(super) fn remove_empty(&self) {
         self.discard();
         let _ = rustix::fs::unlinkat(&self.parent, &*self.name, AtFlags::REMOVEDIR);

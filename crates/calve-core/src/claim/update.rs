@@ -1,7 +1,7 @@
-//! Bringing a copy up to date: what differs is removed, then made again by the engine.
+//! Updates a copy: differing entries are removed, then made again by the engine.
 //!
-//! A large file of which little differs is not: it gets the ranges that do ([`super::ranges`]). All removals come before the first
-//! entry is made, and a directory gets its metadata when everything in it is done. Nothing is followed out of either tree.
+//! A large file in which little differs only gets those ranges ([`super::ranges`]). All removals come before the first
+//! entry is made, and a directory gets its metadata last. Nothing is followed out of either tree.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::tree::fill::{Files, Fill, FillPart, Scope, fill};
 use crate::tree::node::Names;
 use crate::vocabulary::operation::Operation;
 
-/// Makes the tree what the source is. The root's own metadata is left to the caller.
+/// Makes the tree equal to the source. The root's own metadata is left to the caller.
 pub(crate) fn update(work: &Fill<'_>, differences: SpareDifferences) -> Result<(), Error> {
     let mut parts = Vec::new();
     for (path, touched) in differences.directories {
@@ -29,7 +29,7 @@ pub(crate) fn update(work: &Fill<'_>, differences: SpareDifferences) -> Result<(
     fill(work, Scope::Parts(parts)).map(|_| ())
 }
 
-/// Removes what differs in one directory, and resets it to a new one's state. Returns the entries to make; `None` if it is gone on either side.
+/// Removes a directory's differing entries and resets its metadata. `None` if it is gone on either side.
 fn prepare(work: &Fill<'_>, path: &Path, touched: DirectoryChanges) -> Result<Option<FillPart>, Error> {
     let (node, options) = (node(path), work.options);
     let (src_path, shown) = (work.src_path.join(path), work.dst_path.join(path));
@@ -37,7 +37,7 @@ fn prepare(work: &Fill<'_>, path: &Path, touched: DirectoryChanges) -> Result<Op
     let Some(copy) = copy else { return Ok(None) };
     renew(copy.as_fd(), work.created).io(Operation::SetMode, &shown)?;
     let deletion = Deletion::from_options(options);
-    // Also if the source's directory has gone meanwhile: what the caller has not chosen must not stay.
+    // Even if the source's directory has gone meanwhile: entries that the caller did not select must not stay.
     for name in &touched.gone {
         delete(copy.as_fd(), name, &shown, &deletion)?;
     }
@@ -59,7 +59,7 @@ fn prepare(work: &Fill<'_>, path: &Path, touched: DirectoryChanges) -> Result<Op
     Ok(Some(FillPart { node, stat, names }))
 }
 
-/// Takes owner, mode and extended attributes back to what a new directory has.
+/// Resets owner, mode and extended attributes to those of a new directory.
 pub(crate) fn renew(directory: BorrowedFd<'_>, created: NewFileDefaults) -> sys::Result<()> {
     let stat = rustix::fs::fstat(directory)?;
     if (stat.st_uid, stat.st_gid) != (created.uid, created.gid) {
@@ -70,7 +70,7 @@ pub(crate) fn renew(directory: BorrowedFd<'_>, created: NewFileDefaults) -> sys:
     let listed = sys::list_xattrs(XattrTarget::Open(directory), &mut buffer)?.to_vec();
     for name in sys::xattr_names(&listed) {
         match sys::remove_xattr(directory, name) {
-            // An attribute that this process may not remove, it could not have set either: the system made it.
+            // If this process may not remove an attribute, it did not set it either: the system made it.
             Ok(()) | Err(sys::NO_ATTRIBUTE | Errno::PERM | Errno::ACCESS | Errno::NOTSUP) => {}
             Err(errno) => return Err(errno),
         }

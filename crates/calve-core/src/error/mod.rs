@@ -15,20 +15,18 @@ pub use crate::vocabulary::remedy::Remedy;
 pub use private::PrivateError;
 pub use template::TemplateError;
 
-/// Why an operation failed. The source was not written, and nothing was published: but for one case, a clone whose directory could
-/// not be synced ([`Operation::SyncName`]), which is in place and may not survive a power failure.
+/// Why an operation failed. The source was not written and nothing was published, with one exception: a clone whose
+/// directory could not be synced ([`Operation::SyncName`]) is in place, but may not survive a power failure.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{operation} `{}`: {source}", ShownPath(.path))]
     Io { operation: Operation, path: PathBuf, source: io::Error },
-    /// Replacing was not asked for.
     #[error("`{}` already exists", ShownPath(.0))]
     DestinationExists(PathBuf),
     #[error("cannot replace the empty directory `{}`: {reason}", ShownPath(.path))]
     NotReplaceable { path: PathBuf, reason: &'static str },
     #[error("`{}` does not exist", ShownPath(.0))]
     Missing(PathBuf),
-    /// The folder that the destination should be made in is not there.
     #[error("the parent directory `{}` does not exist", ShownPath(.0))]
     ParentMissing(PathBuf),
     #[error("`{}` and `{}` are the same", ShownPath(.src), ShownPath(.dst))]
@@ -38,13 +36,13 @@ pub enum Error {
     DestinationInsideSource { src: PathBuf, dst: PathBuf },
     #[error("the source `{}` is inside the destination `{}`", ShownPath(.src), ShownPath(.dst))]
     SourceInsideDestination { src: PathBuf, dst: PathBuf },
-    /// A socket or another kind of file of which no copy can exist.
+    /// A socket, or another file that cannot be copied.
     #[error("cannot clone `{}`: it is a {kind}", ShownPath(.path))]
     NotClonable { path: PathBuf, kind: &'static str },
-    /// The data does not fit, found out before writing it.
+    /// Found before writing any data.
     #[error("`{}` needs {}, and only {} are free", ShownPath(.path), amount(*.needed, *unit), amount(*.available, *unit))]
     NoRoom { path: PathBuf, needed: u64, available: u64, unit: RoomUnit },
-    /// A requirement of the caller cannot be met here. Nothing was made.
+    /// Nothing was made.
     #[error("{}", required(.requirement, .refused, .detail))]
     RequirementRefused {
         requirement: StatedRequirement,
@@ -53,49 +51,42 @@ pub enum Error {
         /// The obstacle, when it is not a strategy's refusal.
         detail: Option<String>,
     },
-    /// Removing was refused, to protect something.
     #[error("refusing to remove `{}`: {reason}", ShownPath(.path))]
     Protected { path: PathBuf, reason: Protection },
-    /// The path is a symlink with a trailing slash, which means the directory behind it. Calve never removes a directory through a link.
+    /// Calve never removes a directory through a symlink.
     #[error("`{}` is a symlink, and the slash at its end means the directory behind it", ShownPath(.0))]
     LinkWithSlash(PathBuf),
-    /// Replacing needs a file system that can exchange two names in one step.
     #[error("cannot replace `{}` in one step: this file system has no atomic exchange", ShownPath(.0))]
     ReplaceUnsupported(PathBuf),
-    /// The clone differs from its source (asked for with verification).
     #[error("the clone differs from `{}`: {first} ({count} differences)", ShownPath(.path))]
     VerifyFailed { path: PathBuf, count: usize, first: String },
     #[error("files on `{}` ({file_system}) cannot share their contents", ShownPath(.path))]
     NoDedupe { path: PathBuf, file_system: String },
     #[error("the pattern `{}` is not valid: {reason}", ShownPath(.pattern))]
     Pattern { pattern: String, reason: String },
-    /// A path that would be written outside of the root that was given, or could be: as given, or the part of it that is in the way.
+    /// The path as given, or its part that leads outside of the root or could.
     #[error("refusing to write `{}`: {reason}", ShownPath(.path))]
     OutsideRoot { path: PathBuf, reason: &'static str },
-    /// Only the contents of regular files are written and read.
     #[error("cannot {operation} `{}`: it is a {kind}", ShownPath(.path))]
     NotAFile { operation: Operation, path: PathBuf, kind: &'static str },
-    /// Another process took the staged tree away or exchanged it while it was being made.
     #[error("`{}` was moved or replaced by another process while the clone was being made", ShownPath(.0))]
     StagingLost(PathBuf),
-    /// A template cannot be made or used.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// A command cannot be run in a private copy of a directory.
     #[error(transparent)]
     Private(#[from] PrivateError),
-    /// The path is the source, or the entry of it that is in the way.
+    /// The path is the source, or its entry in the way.
     #[error("no spare can be made of `{}`: {reason}", ShownPath(.path))]
     NoSpare { path: PathBuf, reason: &'static str },
     /// The file `record` says that the file system was mounted at `path`.
     #[error("the spares of `{}` are on a file system that is not mounted: `{}`", ShownPath(.source_path), ShownPath(.path))]
     SparesNotMounted { source_path: PathBuf, path: PathBuf, record: PathBuf },
-    /// The caller cancelled. What had been made is gone.
+    /// The caller cancelled.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// The strategy that the caller insisted on.
+/// The requirement that the caller insisted on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StatedRequirement {
     #[error("the requirement `{0}` cannot be met here")]
@@ -115,7 +106,7 @@ impl Error {
         Self::RequirementRefused { requirement, refused: Vec::new(), detail: Some(detail) }
     }
 
-    /// Returns the operating system's error number, or `None` if no error of the system is behind this one.
+    /// Returns the operating system's error number, if there is one.
     pub fn errno(&self) -> Option<i32> {
         match self {
             Self::Io { source, .. } => source.raw_os_error(),
@@ -127,7 +118,7 @@ impl Error {
         self.errno() == errno.into().raw_os_error()
     }
 
-    /// Returns what the user can do next. Only an interruption needs nothing.
+    /// Returns the user's next step. Only an interruption has none.
     pub fn remedy(&self) -> Option<Remedy> {
         Some(match self {
             Self::Io { operation: Operation::DeleteContents, path, .. } => Remedy::DeleteAsRoot(path.clone()),
@@ -185,7 +176,7 @@ pub enum Protection {
     Root,
     #[error("its name is `/`, `.` or `..`")]
     NoName,
-    /// Something is mounted on this path, which is the one that was named.
+    /// The path that was named.
     #[error("it is a mount point")]
     MountPoint(PathBuf),
     #[error("`{}` is mounted below it", ShownPath(.0))]
@@ -196,7 +187,7 @@ pub enum Protection {
     System,
     #[error("it is, or contains, the protected directory `{}`", ShownPath(.0))]
     Contains(PathBuf),
-    /// Another process has put something else at the path, which is now at this one, if it could not be moved back.
+    /// Another process has put something else at the path. It is now at this one, if it could not be moved back.
     #[error("something else has taken its place{}", moved_to(.0))]
     Exchanged(Option<PathBuf>),
 }
@@ -214,14 +205,14 @@ impl Protection {
     }
 }
 
-/// The thing that a file system has too few of.
+/// The resource that a file system lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoomUnit {
     Bytes,
     Inodes,
 }
 
-/// Formats bytes in units of 1,000, as disks are sold, and inodes as they are.
+/// Formats bytes in units of 1,000, as disks are sold.
 fn amount(number: u64, unit: RoomUnit) -> String {
     let units = ["kB", "MB", "GB", "TB", "PB"];
     match unit {
@@ -237,8 +228,7 @@ fn moved_to(path: &Option<PathBuf>) -> String {
     path.as_ref().map_or_else(String::new, |path| format!(", and that is now at `{}`", ShownPath(path)))
 }
 
-/// Returns whether a path ends in no name: `/`, `.`, `..` and paths whose last part is `.` or `..`. It is not an entry of a directory, so
-/// nothing can take its place.
+/// Returns whether a path is `/` or ends in `.` or `..`. As it is no entry of a directory, nothing can take its place.
 fn ends_in_no_name(path: &Path) -> bool {
     let mut parts = path.as_os_str().as_encoded_bytes().rsplit(|byte| *byte == b'/').filter(|part| !part.is_empty());
     parts.next().is_none_or(|last| last == b"." || last == b"..")
@@ -250,8 +240,7 @@ fn required(requirement: &StatedRequirement, refused: &[Refusal], detail: &Optio
     format!("{requirement}{detail}{}", refused.collect::<String>())
 }
 
-/// A path as it may be printed: control characters and undecodable bytes escaped, so that a hostile name cannot
-/// drive a terminal.
+/// Displays a path with control characters and invalid bytes escaped, so that a hostile name cannot drive a terminal.
 pub struct ShownPath<P>(pub P);
 
 impl<P: AsRef<Path>> fmt::Display for ShownPath<P> {
@@ -272,7 +261,7 @@ impl<P: AsRef<Path>> fmt::Display for ShownPath<P> {
     }
 }
 
-/// Returns the system's error of one that fs-err has given a path, which would be told twice beside that of [`Error::Io`].
+/// Returns the system's error inside one of fs-err, whose path would appear twice in [`Error::Io`].
 pub fn without_path(error: io::Error) -> io::Error {
     let inner = error.get_ref().and_then(|inner| inner.source()).and_then(|inner| inner.downcast_ref::<io::Error>());
     match inner.and_then(io::Error::raw_os_error) {

@@ -1,5 +1,3 @@
-//! Why a command does not get a private copy of a directory.
-
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::ShownPath;
 use crate::vocabulary::remedy::Remedy;
 
-/// Why a command does not run in a private copy of a directory. It has not been started.
+/// Why a command did not run in a private copy of a directory, or its changes were not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateError {
     #[error("something is mounted at `{}`, which the command would not see", ShownPath(.0))]
@@ -18,18 +16,17 @@ pub enum PrivateError {
     NoNamespaces(#[source] io::Error),
     #[error("cannot mount an overlay of `{}`: {source}", ShownPath(.tree))]
     NoOverlay { tree: PathBuf, source: io::Error },
-    /// An entry that the command has changed was changed in the directory too. Nothing was made there.
+    /// An entry that the command changed was changed in the directory, too.
     #[error("`{}` was changed while the command ran; nothing was applied", ShownPath(.0))]
     ChangedMeanwhile(PathBuf),
-    /// The times of changes tell nothing, because the clock was set back. Nothing was made in the directory.
     #[error("the clock was set back while the command ran, so other changes in `{}` cannot be ruled out; nothing was applied", ShownPath(.0))]
     ClockSetBack(PathBuf),
-    /// A process that the command left behind has changed the copy since its changes were listed. Nothing was made in the directory.
+    /// A process that the command left behind has changed the copy.
     #[error("the copy of `{}` has changed since the changes were listed; nothing was applied", ShownPath(.0))]
     ChangedSinceShown(PathBuf),
     #[error("cannot apply the change of `{}`: {source}; nothing was applied", ShownPath(.path))]
     NotApplied { path: PathBuf, source: io::Error },
-    /// The directory took some of the changes, and could not be put back. `kept` has the entries that were moved out, and those not yet moved in.
+    /// `kept` has the entries that were moved out, and those not yet moved in.
     #[error("some changes were applied and others were not: cannot undo the change to `{}`: {source}", ShownPath(.path))]
     HalfApplied { path: PathBuf, source: io::Error, kept: PathBuf },
     #[error("cannot run `{}`: {source}", ShownPath(Path::new(.program)))]

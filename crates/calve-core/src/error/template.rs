@@ -1,5 +1,3 @@
-//! Errors of templates.
-
 use std::path::{Path, PathBuf};
 
 use crate::error::ShownPath;
@@ -20,7 +18,6 @@ pub enum TemplateError {
     NotADirectory(PathBuf),
     #[error("templates are kept in `{}`, which is inside `{}`", ShownPath(.directory), ShownPath(.source_path))]
     DirectoryInsideSource { directory: PathBuf, source_path: PathBuf },
-    /// A directory of templates that another user could write to.
     #[error("`{}` belongs to another user, or others can write to it", ShownPath(.0))]
     NotOwn(PathBuf),
     #[error("the template `{name}` has no files: `{}` is not there", ShownPath(.path))]
@@ -28,15 +25,15 @@ pub enum TemplateError {
     /// The template's `record` says that the file system was mounted at `path`.
     #[error("the files of the template `{name}` are on a file system that is not mounted: `{}`", ShownPath(.path))]
     NotMounted { name: String, path: PathBuf, record: PathBuf },
-    /// The path is the first entry that was found to be changed.
+    /// The path is the first changed entry that was found.
     #[error("the template `{name}` was changed after it was made: `{}`", ShownPath(.path))]
     Changed { name: String, path: PathBuf },
     #[error("the template `{name}` is damaged: `{}` {what}", ShownPath(.path))]
     Damaged { name: String, path: PathBuf, what: &'static str },
-    /// It has something that does not travel to other machines. The path is the first entry in the way.
+    /// The path is the first entry that cannot travel to other machines.
     #[error("the template `{name}` cannot be pushed: `{}` {what}", ShownPath(.path))]
     NotPortable { name: String, path: PathBuf, what: &'static str },
-    /// The tree that came from another machine differs from its manifest. The path is the first entry that differs.
+    /// The path is the first entry of the received tree that differs from its manifest.
     #[error("the template `{name}` is not as its manifest says: `{}` differs", ShownPath(.path))]
     NotAsSent { name: String, path: PathBuf },
     #[error("the template `{0}` was refreshed or removed by another process meanwhile")]
@@ -44,7 +41,7 @@ pub enum TemplateError {
 }
 
 impl TemplateError {
-    /// Returns the path that it is about, if it is about one.
+    /// Returns the path that the error is about, if any.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::NotADirectory(path)

@@ -1,5 +1,3 @@
-//! The options of a clone.
-
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +19,7 @@ pub enum ExistingDestination {
     Replace,
 }
 
-/// The treatment of other file systems that are mounted below the source.
+/// The treatment of file systems mounted below the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mounts {
     /// They are read like any other directory.
@@ -37,7 +35,7 @@ pub enum Durability {
     /// When the operating system writes it back.
     #[default]
     Cached,
-    /// Before it is published: it is absent or complete also after a power failure.
+    /// Before it is published: it is absent or complete even after a power failure.
     Synced,
 }
 
@@ -57,7 +55,7 @@ pub enum UnreadableEntry {
     /// The clone fails.
     #[default]
     Fail,
-    /// They are left out, and the report says so. A snapshot has them all the same.
+    /// They are left out, and the report says so. A snapshot has them anyway.
     Skip,
 }
 
@@ -74,7 +72,7 @@ pub struct CloneOptions {
     pub select: Option<Selection>,
     /// Entries that cannot be read.
     pub unreadable: UnreadableEntry,
-    /// The fate of an entry that has the name of the destination.
+    /// The treatment of an existing destination.
     pub existing: ExistingDestination,
     /// Mounts below the source.
     pub mounts: Mounts,

@@ -4,14 +4,14 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The part of [`CloneOptions`](super::CloneOptions) that is no promise to users of the library.
+/// The part of [`CloneOptions`](super::CloneOptions) that promises nothing to users of the library.
 #[derive(Debug, Clone, Default)]
 pub struct InternalOptions {
-    /// Takes over only what the copying functions of standard libraries do. By default everything that the destination can store. On Unix.
+    /// Keeps only what standard libraries keep when they copy; by default all that the destination can store. On Unix.
     pub plain: Option<PlainCopy>,
     /// How long other threads may wait.
     pub latency: Latency,
-    /// Contents that the file system copied into its metadata.
+    /// How to count contents that the file system copied into its metadata.
     pub inlined: InlinedBytes,
     /// The source is a template, in which nothing changed since: see [`crate::template::HeldTemplate::restrict`].
     pub frozen: Option<FrozenSince>,
@@ -19,15 +19,14 @@ pub struct InternalOptions {
     pub before_publish: Option<BeforePublish>,
 }
 
-/// The way in which the report counts contents that the file system copied into its metadata instead of sharing them.
-///
-/// Only btrfs does that, with small files. Counting them takes a look at the extents of each (FIEMAP).
+/// How the report counts contents that the file system copied into its metadata instead of sharing them: small files on
+/// btrfs. Counting them reads the extents of each (FIEMAP).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum InlinedBytes {
     /// They are counted on their own.
     #[default]
     Counted,
-    /// They are counted as shared, which saves the look.
+    /// They are counted as shared, which saves reading extents.
     WithShared,
 }
 
@@ -37,13 +36,13 @@ pub enum Latency {
     /// As long as the file system likes.
     #[default]
     Any,
-    /// XFS is made to write its log every 30 ms. It would otherwise write more at once, and keep a processor for tens of milliseconds
-    /// on a kernel without preemption. For programs that answer to others meanwhile.
+    /// Makes XFS write its log every 30 ms. Otherwise it writes more at once, and occupies a processor for tens of
+    /// milliseconds on a kernel without preemption. For programs that serve others meanwhile.
     Low,
 }
 
-/// A function that is called once, on the cloning thread, when a clone is complete and about to get its name. It may throw
-/// [`CloneOptions::cancel`](super::CloneOptions::cancel); then nothing is published.
+/// A function that is called once, on the cloning thread, right before a complete clone gets its name. If it cancels
+/// [`CloneOptions::cancel`](super::CloneOptions::cancel), nothing is published.
 #[derive(Clone)]
 pub struct BeforePublish(Arc<dyn Fn() + Send + Sync>);
 
@@ -68,13 +67,13 @@ impl fmt::Debug for BeforePublish {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrozenSince {
     pub(crate) name: String,
-    /// Seconds since 1970, and the nanoseconds beyond them.
+    /// Seconds since 1970, and nanoseconds.
     pub(crate) changed: (i64, i64),
 }
 
-/// A copy as the standard libraries of programming languages make it: each name becomes a file of its own, belongs to the caller, and has
-/// the mode of the source, set-user-ID bits included. Anything but directories, regular files and symlinks is an error, and so is an entry
-/// that vanishes meanwhile. One that is written to meanwhile is not reported.
+/// A copy as standard libraries make it: each name becomes a file of its own, belongs to the caller, and has the
+/// source's mode, set-user-ID bits included. Fails for other kinds than directories, regular files and symlinks, and
+/// for an entry that vanishes meanwhile. One that is written meanwhile is not reported.
 #[derive(Debug, Clone)]
 pub struct PlainCopy {
     /// Which times are kept.
@@ -110,7 +109,7 @@ pub enum KeptXattrs {
 pub enum KeptLinks {
     /// They stay as they are.
     Verbatim,
-    /// Relative ones become absolute: resolved, by their names alone, from the source's own absolute path, which this is.
+    /// Relative ones become absolute: resolved, by name alone, from this absolute path of the source.
     Absolute(PathBuf),
     /// They are left out, and put on this list.
     Listed(LeftLinks),
@@ -118,7 +117,7 @@ pub enum KeptLinks {
     Refuse,
 }
 
-/// The symlinks that a plain copy has left out. Clones of it are the same list.
+/// The symlinks that a plain copy has left out. Clones of this share the list.
 #[derive(Debug, Clone, Default)]
 pub struct LeftLinks(Arc<Mutex<Vec<PathBuf>>>);
 
@@ -128,7 +127,7 @@ impl LeftLinks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(path);
     }
 
-    /// Returns their paths so far, relative to the root of the source, in no particular order.
+    /// Returns the paths so far, relative to the source's root, in no particular order.
     pub fn paths(&self) -> Vec<PathBuf> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,5 +1,3 @@
-//! The options of a removal.
-
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,15 +1,13 @@
-//! Choosing entries by a function.
-
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::vocabulary::reason::SkipReason;
 
-/// The fate of one entry, and of all that is below it.
+/// The fate of an entry and its descendants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// It is cloned; if it is a directory, its entries are asked about in their turn.
+    /// It is cloned. The entries of a directory are decided in turn.
     Take,
     /// It is left out, and the report does not mention it.
     Leave,
@@ -19,11 +17,10 @@ pub enum Decision {
 
 /// Chooses which entries of a tree are cloned.
 pub trait EntrySelector: Send + Sync {
-    /// Decides about the entry at `path`, relative to the root. Several threads ask at a time.
+    /// Decides about the entry at `path`, relative to the root. Several threads call it at a time.
     fn choose(&self, path: &Path, is_directory: bool) -> Decision;
 
-    /// Returns a function that decides as [`EntrySelector::choose`] does about the entries of one directory. A choice that depends on the directory
-    /// looks it up once.
+    /// Returns [`EntrySelector::choose`] for the entries of one directory, which it can look up once for all of them.
     fn inside<'a>(&'a self, _directory: &Path) -> Box<EntryDecider<'a>> {
         Box::new(|path, is_directory| self.choose(path, is_directory))
     }
@@ -38,12 +35,12 @@ impl<F: Fn(&Path, bool) -> Decision + Send + Sync> EntrySelector for F {
     }
 }
 
-/// Chooses which entries of a tree are cloned: by a function, or by an [`EntrySelector`] that is shared.
+/// Chooses which entries of a tree are cloned: by a function, or by a shared [`EntrySelector`].
 #[derive(Clone)]
 pub struct Selection(pub(crate) Arc<dyn EntrySelector>);
 
 impl Selection {
-    /// Creates a selection by the function `choose`, which is called as [`EntrySelector::choose`] is.
+    /// Creates a selection by a function, which is called like [`EntrySelector::choose`].
     pub fn new(choose: impl Fn(&Path, bool) -> Decision + Send + Sync + 'static) -> Self {
         Self(Arc::new(choose))
     }

@@ -1,5 +1,3 @@
-//! Which spares a clone may use.
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,9 +6,9 @@ use std::sync::Arc;
 pub struct SpareUse {
     /// Where they are kept.
     pub home: PathBuf,
-    /// The patterns of what they are made without. What a clone that selects by a function does not take is removed from the spare.
+    /// Patterns of entries that they lack. Entries that a selection by a function leaves out are removed on use.
     pub made_without: Vec<String>,
-    /// The part of a spare's record that was read before.
+    /// The body of a record that was read before.
     pub(crate) record: Option<Arc<RecordBody>>,
 }
 
@@ -20,13 +18,13 @@ impl SpareUse {
         Self { home: home.into(), made_without: Vec::new(), record: None }
     }
 
-    /// Permits using those of this user, whose CALVE_HOME this is.
+    /// Permits using the spares of the user with this CALVE_HOME.
     pub fn in_home(home: &Path) -> Self {
         Self::kept_in(home.join("spares"))
     }
 }
 
-/// The record of a spare for each directory, and its BLAKE3 hash.
+/// The body of a spare's record, and its BLAKE3 hash.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RecordBody {
     pub(crate) bytes: Vec<u8>,

@@ -1,8 +1,8 @@
-//! Making in a tree what a command has changed in its private copy of it.
+//! Applies the changes of a command in its private copy to the tree.
 //!
-//! Everything new is made first, under a hidden name in the tree, and in each nested subvolume, because nothing moves out of one. Then
-//! entries are moved: new ones come in, replaced and deleted ones go to that hidden place. Should one of the moves fail, those
-//! before it are taken back.
+//! New entries are made first, under a hidden name in the tree and in each nested subvolume, because nothing moves out
+//! of one. Then entries move: new ones in, replaced and deleted ones to the hidden place. If a move fails, those before
+//! it are taken back.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::CString;
@@ -36,44 +36,42 @@ use crate::tree::stable::Since;
 use crate::tree::walk::EntryKind;
 use crate::vocabulary::operation::Operation;
 
-/// One tree, and the directory that has what a command has changed in it.
 pub(super) struct ApplyRequest<'a> {
-    /// Its name in errors.
+    /// The tree's name in errors.
     pub(super) tree: &'a Path,
-    /// Where it is: a clone has its name only when it is complete.
+    /// Its present path: a clone gets its name only when it is complete.
     pub(super) real_path: &'a Path,
     pub(super) lower: BorrowedFd<'a>,
     pub(super) upper: Layer<'a>,
-    /// Entries that have changed in the tree since are not replaced. `None`: no other process has the tree.
+    /// Entries of the tree that changed since are not replaced. `None`: no other process has the tree.
     pub(super) since: Option<Since>,
-    /// Entries that have changed in the copy since are not taken. `None`: all are.
+    /// Entries of the copy that changed since are not taken. `None`: all are.
     pub(super) shown: Option<Since>,
     pub(super) cancel: &'a CancelToken,
 }
 
-/// An entry that moves, with everything in it.
 struct Move {
     path: PathBuf,
-    /// As the tree had it when it was checked. `None`: nothing has the name.
+    /// The tree's entry when it was checked. `None`: the name is free.
     old: Option<Stat>,
     has_new: bool,
-    /// Which of the plan's places it is in.
+    /// Index into the plan's places.
     place: usize,
 }
 
 struct ApplyPlan {
-    /// The roots of the subvolumes that entries move in; the tree's own is the first.
+    /// The roots of the subvolumes in which entries move, the tree's own first.
     places: Vec<PathBuf>,
     moves: Vec<Move>,
-    /// The entries of the upper directory that are needed for it.
+    /// The entries to take from the upper directory.
     taken: Arc<HashSet<PathBuf>>,
-    /// The directories that get another mode or owner, or other extended attributes.
+    /// Directories that get another mode, owner or extended attributes.
     sealed: Vec<PathBuf>,
-    /// The directories that get the times that they have in the copy: those that nothing else has changed.
+    /// Directories that get the copy's times: those that nothing else has changed.
     timed: BTreeSet<PathBuf>,
 }
 
-/// The hidden place in one of a plan's places, with its contents.
+/// The hidden place in one of the plan's places.
 struct Stage<'p> {
     staging: Staging<'p>,
     new: OwnedFd,
@@ -81,7 +79,7 @@ struct Stage<'p> {
 }
 
 impl ApplyRequest<'_> {
-    /// Makes the changes in the tree, or none of them. What takes long is done before the first entry is moved.
+    /// Applies all changes or none. Slow work comes before the first move.
     pub(super) fn apply(&self, changes: &[Change]) -> Result<(), Error> {
         let is_directory = |change: &Change| [change.before, change.after] == [Some(EntryKind::Directory); 2];
         let (timed, changes): (Vec<_>, Vec<_>) =
@@ -107,7 +105,7 @@ impl ApplyRequest<'_> {
         let hold = || set(|root| root.before | HELD);
         let applied = hold().and_then(|()| self.prepare(&plan, &locations)).and_then(|stages| {
             let applied = self.carry_out_all(&changes, &plan, &stages);
-            // The hidden places go now.
+            // The hidden places are removed now.
             hold()?;
             applied
         });
@@ -116,10 +114,10 @@ impl ApplyRequest<'_> {
         let ApplyPlan { places, timed, .. } = plan;
         let mut sealed = seals.iter().filter(|(path, _)| timed.contains(path));
         let set = sealed.try_for_each(|(path, seal)| seal.set_times().map_err(|errno| self.no_times(path, errno)));
-        // The hidden ones have given them new times.
+        // The hidden places have given these new times.
         let places = places.into_iter().filter(|place| timed.contains(place)).collect();
         let set = set.and(self.set_times(&places).map_err(|(path, errno)| self.no_times(&path, errno)));
-        // All the changes are in the tree: an error would say that none is.
+        // All changes are in the tree, but an error would say that none is.
         if self.since.is_some() { Ok(()) } else { set }
     }
 
@@ -135,7 +133,7 @@ impl ApplyRequest<'_> {
         Ok(PlaceRoot { directory, before, after: if is_changed { mode(&copy) } else { before } })
     }
 
-    /// Makes all new entries in the tree, under a hidden name. `locations`: an entry of each place, of which only the directory counts.
+    /// Makes all new entries under hidden names. `locations`: an entry of each place, for its directory.
     fn prepare<'p>(&self, plan: &ApplyPlan, locations: &'p [Location]) -> Result<Vec<Stage<'p>>, Error> {
         let prepare = |(place, location): (usize, &'p Location)| {
             sweep_hidden(location.parent(), self.tree, Purpose::Staging)?;
@@ -146,7 +144,7 @@ impl ApplyRequest<'_> {
         locations.iter().enumerate().map(prepare).collect()
     }
 
-    /// Returns the root of the subvolume that the directory `path` is in: there a nested one gets another device number.
+    /// Returns the root of the subvolume of the directory `path`: a nested one has another device number.
     fn place_of(&self, path: &Path) -> Result<PathBuf, Error> {
         let mut tree = Directories::new(self.lower);
         let mut device = |path: &Path| {
@@ -169,7 +167,7 @@ impl ApplyRequest<'_> {
         plan: &ApplyPlan,
         stages: &[Stage<'_>],
     ) -> Result<Vec<(PathBuf, Seal)>, Error> {
-        // While it was made, time has passed. The places have got the hidden ones since.
+        // Time has passed since the plan. The places have got hidden ones since, so they would look changed.
         let (mut tree, mut copy) = (Directories::new(self.lower), Directories::new(self.upper.directory));
         for change in changes.iter().filter(|change| !plan.places.contains(&change.path)) {
             self.check(change, &mut tree)?;
@@ -206,7 +204,7 @@ impl ApplyRequest<'_> {
         let mut tree = Directories::new(self.lower);
         for change in changes {
             let old = self.check(change, &mut tree)?;
-            // Asked once: later the hidden place has given the root a new time, and an entry that is missing now cannot be removed.
+            // Asked only here: later the hidden place has given the root a new time, and a missing entry cannot go.
             if old.is_none() && change.after.is_some() && self.may_be_removed(&change.path)? {
                 return Err(self.changed(change));
             }
@@ -241,11 +239,11 @@ impl ApplyRequest<'_> {
         Ok(ApplyPlan { places, moves, taken: Arc::new(taken), sealed, timed })
     }
 
-    /// Returns the entry of the tree that a change is about, if that is as it was when the command began.
+    /// Returns the change's entry in the tree. Fails unless it is as it was when the command began.
     fn check(&self, change: &Change, tree: &mut Directories<'_>) -> Result<Option<Stat>, Error> {
         let stat =
             sys::unless_gone(tree.entry(&change.path)).io(Operation::Stat, full_path(self.tree, &change.path))?;
-        // A socket is not listed as an entry that was there before.
+        // The changes do not list sockets of the tree.
         let listed = stat.as_ref().map(sys::kind).filter(|kind| *kind != FileType::Socket);
         let kind = listed.map(EntryKind::from);
         let has_changed = stat.as_ref().is_some_and(|stat| self.is_new(stat));
@@ -256,7 +254,7 @@ impl ApplyRequest<'_> {
         self.cause(self.since, PrivateError::ChangedMeanwhile(full_path(self.tree, &change.path)))
     }
 
-    /// Returns why an entry counts as changed since then. The cause may be the clock rather than a change.
+    /// Returns `change`, unless the clock was set back and may be the cause.
     fn cause(&self, since: Option<Since>, change: PrivateError) -> Error {
         match since {
             Some(since) if since.was_set_back() => PrivateError::ClockSetBack(self.tree.to_path_buf()).into(),
@@ -264,7 +262,7 @@ impl ApplyRequest<'_> {
         }
     }
 
-    /// Fails if an entry of the copy may have changed since it was listed.
+    /// Fails if the copy's entry may have changed since it was listed.
     fn check_shown(&self, change: &Change, copy: &mut Directories<'_>) -> Result<(), Error> {
         let (Some(shown), true) = (self.shown, change.after.is_some()) else { return Ok(()) };
         let path = full_path(self.tree, &change.path);
@@ -274,8 +272,8 @@ impl ApplyRequest<'_> {
         }
     }
 
-    /// Returns whether another process may have removed an entry that the command changed. The overlay notes an origin for copied and for renamed files,
-    /// so the directory must have changed since too. If that is missing, its own entry is checked instead, unless the command made it.
+    /// Returns whether another process may have removed an entry that the command changed: then its directory has
+    /// changed, too. (The overlay also notes an origin for renamed files.) A missing directory is checked itself.
     fn may_be_removed(&self, path: &Path) -> Result<bool, Error> {
         let (Some((directory, name)), Some(since)) = (above(path), self.since) else { return Ok(false) };
         let failed = |errno| Error::io(Operation::Stat, full_path(self.tree, path), errno);
@@ -293,7 +291,7 @@ impl ApplyRequest<'_> {
         self.since.is_some_and(|since| since.may_have_changed(stat))
     }
 
-    /// Makes everything new in the hidden place, in directories like those of the tree.
+    /// Makes the new entries in the hidden place, in directories like those of the tree.
     fn stage<'m, 'p>(
         &self,
         staging: Staging<'p>,
@@ -329,7 +327,7 @@ impl ApplyRequest<'_> {
         self.fill(&stage, parts.into_values().collect(), taken)?;
         let is_here = |path: &Path| taken.contains(path) && moves.clone().any(|one| path.starts_with(&one.path));
         self.upper.closed.close(stage.new.as_fd(), is_here).map_err(failed)?;
-        // They have the modes of those in the tree, out of which nothing might be moved. Those above come first.
+        // The tree's modes might forbid moves out of these directories. Parents come first.
         for (directory, name) in made.iter().filter_map(|path| above(path)) {
             let above = node_of(directory).open(stage.new.as_fd(), sys::PATH_ONLY).map_err(failed)?;
             sys::set_mode_of_name(above.as_fd(), &name, Mode::RWXU).map_err(failed)?;
@@ -356,7 +354,7 @@ impl ApplyRequest<'_> {
         fill(&work, Scope::Parts(parts)).map(|_| ())
     }
 
-    /// Moves all entries, the new ones first, and seals the directories. If that fails, takes everything back.
+    /// Moves all entries, new ones first, and seals the directories. Takes everything back on failure.
     fn carry_out(&self, plan: &ApplyPlan, stages: &[Stage<'_>]) -> Result<Vec<(PathBuf, Seal)>, ApplyFailure> {
         let ApplyPlan { moves, sealed, timed, .. } = plan;
         let (new, gone): (Vec<_>, Vec<_>) = moves.iter().enumerate().partition(|(_, one)| one.has_new);
@@ -372,7 +370,7 @@ impl ApplyRequest<'_> {
             }
             // Before the directories above them are closed.
             self.set_times(timed).map_err(|(path, errno)| (path, errno.into()))?;
-            // The deepest first: the others may be closed then.
+            // Deepest first: the others may be closed then.
             for path in sealed.iter().rev() {
                 let seal = self.seal(path).map_err(|errno| (path.clone(), errno.into()))?;
                 seals.push((path.clone(), seal));
@@ -398,7 +396,7 @@ impl ApplyRequest<'_> {
         Err(ApplyFailure { path, why, left })
     }
 
-    /// Gives directories the times that they have in the copy. One of another user keeps its own.
+    /// Gives directories the copy's times, except those of other users.
     fn set_times(&self, directories: &BTreeSet<PathBuf>) -> Result<(), (PathBuf, Errno)> {
         let mut copy = Directories::new(self.upper.directory);
         for path in directories {
@@ -418,7 +416,7 @@ impl ApplyRequest<'_> {
         Error::io(Operation::SetTimes, full_path(self.tree, path), errno)
     }
 
-    /// Gives the root everything of its own that the command has changed: attributes, access control lists, mode, owner and times.
+    /// Gives the root the metadata that the command changed: attributes, access control lists, mode, owner and times.
     pub(super) fn give_root(&self) -> Result<(), Error> {
         let root = PathBuf::new();
         let seal = self.seal(&root).io(Operation::SetMode, self.tree)?;
@@ -446,7 +444,7 @@ impl ApplyRequest<'_> {
         })
     }
 
-    /// Checks that the entry that was moved out is the one that was checked.
+    /// Fails unless the entry that was moved out is the one that was checked.
     fn check_moved(&self, stage: &Stage<'_>, number: usize, one: &Move) -> Result<(), Obstacle> {
         let Some(old) = &one.old else { return Ok(()) };
         let moved = match one.has_new {
@@ -464,7 +462,7 @@ impl ApplyRequest<'_> {
         }
     }
 
-    /// Gives a directory of the tree the owner, mode and extended attributes that it got. Returns what it had.
+    /// Gives a directory of the tree the copy's owner, mode and extended attributes. Returns the old ones.
     fn seal(&self, path: &Path) -> sys::Result<Seal> {
         let node = node_of(path);
         let copy = node.open(self.upper.directory, OFlags::RDONLY)?;
@@ -473,7 +471,7 @@ impl ApplyRequest<'_> {
         let (stat, before) = (rustix::fs::fstat(&directory)?, xattrs(XattrTarget::Open(directory.as_fd()))?);
         let seal = Seal { directory, stat, xattrs: before, times: times(&wanted) };
         let is_root = path.as_os_str().is_empty();
-        // What the command left alone stays: the copy of the root may not have had the tree's owner and mode.
+        // The root keeps the owner and mode that the command left alone: the copy may not have had the tree's.
         let began = self.upper.began;
         let owner = if is_root && !began.has_other_owner(&wanted) { &seal.stat } else { &wanted };
         let mode = if is_root && !began.has_other_mode(&wanted) { &seal.stat } else { &wanted };
@@ -482,7 +480,7 @@ impl ApplyRequest<'_> {
             seal.set(owner, mode, &wanted)
         });
         if let Err(errno) = sealed {
-            // The failure is reported, and this one would have the same reason.
+            // The first failure is reported, and this one would have the same reason.
             let _ = seal.take_back();
             return Err(errno);
         }
@@ -490,7 +488,7 @@ impl ApplyRequest<'_> {
     }
 }
 
-/// Gives the hidden place a name that people see, and returns that.
+/// Gives the hidden place a visible name, and returns that.
 fn rescue(staging: &Staging<'_>) -> sys::Result<PathBuf> {
     let names = (1..1000).map(|number| staging.parent_path().join(format!("calve-run-{number}")));
     rename_to_first_free(staging.parent(), staging.name(), names)
@@ -502,7 +500,6 @@ enum Way {
     Back,
 }
 
-/// Why an entry is not moved.
 enum Obstacle {
     /// Another process has changed it.
     Changed,

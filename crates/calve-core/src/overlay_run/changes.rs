@@ -40,21 +40,20 @@ pub struct Change {
     pub(super) is_different: bool,
 }
 
-/// A regular file or a symlink, as it is in one of the two trees.
+/// A regular file or a symlink in one of the two trees.
 pub struct Version {
-    /// Whether its owner may run it.
+    /// True if its owner may run it.
     pub is_executable: bool,
-    /// The bytes, or the target of the symlink. `None`: they are more than was asked for.
+    /// The bytes, or the symlink's target. `None` if they exceed the caller's limit.
     pub contents: Option<Vec<u8>>,
 }
 
-/// Returns the size, in bytes, of the file `path` below `root`. Does not follow a symlink.
+/// Does not follow a symlink.
 pub(super) fn size(root: BorrowedFd<'_>, path: &Path) -> sys::Result<u64> {
     let (directory, name) = open_above(root, path, sys::PATH_ONLY)?;
     Ok(sys::stat_at(&directory, &*name)?.st_size.cast_unsigned())
 }
 
-/// Reads the file or symlink `path` below `root`, if it has no more than `most` bytes.
 pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Result<Version> {
     let (directory, name) = open_above(root, path, sys::PATH_ONLY)?;
     let stat = sys::stat_at(&directory, &*name)?;
@@ -68,7 +67,7 @@ pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Resu
     Ok(Version { is_executable, contents: (contents.len() as u64 <= most).then_some(contents) })
 }
 
-/// An overlay's own directory, and how it was before the command began.
+/// An overlay's upper directory, and its state before the command began.
 #[derive(Clone, Copy)]
 pub(super) struct Layer<'a> {
     pub(super) directory: BorrowedFd<'a>,
@@ -78,12 +77,11 @@ pub(super) struct Layer<'a> {
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum ListingScope {
-    /// Those that differ in kind, mode, owner, contents, attributes or times.
+    /// Entries that differ in kind, mode, owner, contents, attributes or times.
     Touched,
     All,
 }
 
-/// Lists what a command has changed in the tree `path`, in the order of the paths.
 pub(super) fn changes(
     upper: &Layer<'_>,
     lower: BorrowedFd<'_>,
@@ -115,7 +113,7 @@ pub(super) fn changes(
     Ok(reading.found)
 }
 
-/// Returns whether nothing in `directory` has changed since, at any depth: every change gives a new ctime to the entry or its directory.
+/// Returns whether nothing below `directory` has changed since: a change sets the ctime of the entry or its directory.
 pub(super) fn is_quiet(directory: BorrowedFd<'_>, since: Since) -> sys::Result<bool> {
     if since.may_have_changed(&rustix::fs::fstat(directory)?) {
         return Ok(false);
@@ -141,11 +139,11 @@ struct ChangeReader<'a> {
     closed: &'a ClosedEntries,
     lower: BorrowedFd<'a>,
     listed: ListingScope,
-    /// The attribute of a directory that hides the one below it.
+    /// The attribute of a directory that hides the lower one.
     opaque: &'static CStr,
     found: Vec<Change>,
-    /// Directories with the layers that they are in, the lower and the upper one, and whether the lower one is hidden: then the directory, or one
-    /// above it, was made again. The kernel marks only the topmost of them.
+    /// Directories; their presence in the lower and the upper layer; and whether the lower one is hidden, because the
+    /// directory or one above it was made again. The kernel marks only the topmost of these.
     next: Vec<(Arc<Node>, [bool; 2], bool)>,
 }
 
@@ -173,14 +171,14 @@ impl ChangeReader<'_> {
         lower: Option<BorrowedFd<'_>>,
         is_hidden: bool,
     ) -> sys::Result<()> {
-        // Trash of a `calve` that the command ran is no work of the command's. Templates and spares are, and cannot be applied.
+        // Trash of a `calve` that the command ran is not its work. Templates and spares are, and cannot be applied.
         if is_passing(name.to_bytes()) {
             return Ok(());
         }
         let (after, before) = (there(upper, name)?, there(lower, name)?);
         let after = after.map(|stat| self.closed.as_left(|| node.path_of(name), stat));
         if let (Some(upper), Some(lower), Some(before), Some(after)) = (upper, lower, &before, &after) {
-            // A second name, which the command gave it, is to be one of the same file.
+            // A second name that the command made has to become a name of the same file.
             let has_names = || !sys::is_directory(after) && after.st_nlink > 1;
             let is_touched = || modified(before) != modified(after) || has_names();
             let is_different = self.listed == ListingScope::All
@@ -202,14 +200,14 @@ impl ChangeReader<'_> {
 
     fn add(&mut self, path: PathBuf, before: Option<&Stat>, after: Option<&Stat>, is_different: bool) {
         let [before, after] = [before, after].map(|stat| stat.map(|stat| EntryKind::from(sys::kind(stat))));
-        // A whiteout of an entry that never existed is left by a file that came and went.
+        // A file that came and went leaves a whiteout of nothing.
         if before.is_some() || after.is_some() {
             self.found.push(Change { path, before, after, is_different });
         }
     }
 }
 
-/// Looks at a name in one layer. A character device 0 is a deleted entry (overlayfs.rst, "whiteouts"); a socket counts as nothing.
+/// A character device 0/0 is a deleted entry (overlayfs.rst, "whiteouts"). A socket counts as nothing.
 fn there(layer: Option<BorrowedFd<'_>>, name: &CStr) -> sys::Result<Option<Stat>> {
     let Some(layer) = layer else { return Ok(None) };
     let is_nothing = |stat: &Stat| match sys::kind(stat) {
@@ -236,7 +234,7 @@ fn has_same_data(
         return Ok(false);
     }
     match sys::unless_gone(same_data(lower, upper, name, (before, after), || false)) {
-        // It cannot be decided: listed rather than left out.
+        // Undecidable: listed rather than left out.
         Ok(None) | Err(Errno::ACCESS | Errno::PERM) => Ok(false),
         told => told.map(Option::unwrap_or_default),
     }

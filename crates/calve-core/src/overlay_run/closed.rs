@@ -1,4 +1,4 @@
-//! Opens the entries of a private copy that a command has closed to its own user, because Calve has to read them, and closes them again.
+//! Opens entries that a command has closed to its own user, because Calve has to read them, and closes them again.
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -13,7 +13,7 @@ use crate::tree::node::{Node, open_above};
 
 const PERMISSIONS: RawMode = 0o7777;
 
-/// The modes that the command gave to entries which are open meanwhile.
+/// The entries that are open meanwhile, with the modes that the command gave them.
 #[derive(Default)]
 pub(super) struct ClosedEntries(BTreeMap<PathBuf, Modes>);
 
@@ -23,7 +23,7 @@ struct Modes {
 }
 
 impl ClosedEntries {
-    /// Opens closed entries in the directory `name` and below, and that directory too.
+    /// Opens the closed entries of the directory `name` and below, and the directory itself.
     pub(super) fn open(&mut self, above: BorrowedFd<'_>, name: &CStr) -> sys::Result<()> {
         if rustix::process::geteuid().is_root() {
             return Ok(());
@@ -42,7 +42,7 @@ impl ClosedEntries {
         Ok(())
     }
 
-    /// Opens one entry, if it is closed. Returns whether it is a directory. A process that the command left behind may have removed it.
+    /// Returns whether the entry is a directory. A process that the command left behind may have removed it.
     fn open_entry(&mut self, above: BorrowedFd<'_>, name: &CStr, path: impl FnOnce() -> PathBuf) -> sys::Result<bool> {
         let Some(stat) = sys::unless_gone(sys::stat_at(above, name))? else { return Ok(false) };
         let closed = stat.st_mode as RawMode & PERMISSIONS;
@@ -61,7 +61,6 @@ impl ClosedEntries {
         Ok(sys::is_directory(stat))
     }
 
-    /// Returns the entry as the command left it.
     pub(super) fn as_left(&self, path: impl FnOnce() -> PathBuf, mut stat: Stat) -> Stat {
         if !self.0.is_empty()
             && let Some(modes) = self.0.get(&path())
@@ -72,10 +71,10 @@ impl ClosedEntries {
         stat
     }
 
-    /// Closes the `chosen` entries below `root` that still exist. Goes on after a failure, and returns the first one.
+    /// Closes the `chosen` entries that still exist. Goes on after a failure, and returns the first one.
     pub(super) fn close(&self, root: BorrowedFd<'_>, chosen: impl Fn(&Path) -> bool) -> sys::Result<()> {
         let mut closed = Ok(());
-        // The deepest first: nothing is reached through a closed directory.
+        // Deepest first: nothing is reached through a closed directory.
         for (path, modes) in self.0.iter().rev().filter(|(path, _)| chosen(path)) {
             closed = closed.and(sys::unless_gone(close(root, path, modes)).map(drop));
         }
@@ -84,7 +83,7 @@ impl ClosedEntries {
 }
 
 impl Modes {
-    /// Returns whether the entry is as it was opened. Else a process that the command left behind has changed it since, or made it anew.
+    /// Returns false if a process that the command left behind has changed or replaced the entry.
     fn are_of(&self, stat: &Stat) -> bool {
         stat.st_mode as RawMode & PERMISSIONS == self.open
     }

@@ -12,7 +12,7 @@ pub(super) fn entry(root: BorrowedFd<'_>, path: &Path) -> sys::Result<Stat> {
     Directories::new(root).entry(path)
 }
 
-/// The directories below a root, each opened once for all of its entries that are asked about in turn.
+/// Opens each directory below a root once for consecutive entries.
 pub(super) struct Directories<'a> {
     root: BorrowedFd<'a>,
     last: Option<(PathBuf, OwnedFd)>,

@@ -1,4 +1,4 @@
-//! A directory that one command alone sees as a writable copy of itself: an overlay in a mount namespace of its own.
+//! A private writable copy of a directory for one command: an overlay in its own mount namespace.
 
 mod apply;
 mod changes;
@@ -40,7 +40,7 @@ use closed::ClosedEntries;
 use seal::with_writable;
 use xattrs::RootState;
 
-/// The changes of a command that sees a private copy.
+/// A private copy, with the changes of its commands.
 pub struct PrivateOverlay {
     tree: PathBuf,
     state: OverlayState,
@@ -49,27 +49,27 @@ pub struct PrivateOverlay {
     closed: ClosedEntries,
 }
 
-/// The changes of the commands in a private copy, as it was when they were listed.
+/// The changes in a private copy when they were listed.
 #[derive(Default)]
 pub struct Changes {
     different: Vec<Change>,
-    /// Those, and entries with a new time only.
+    /// `different`, and entries with only a new time.
     touched: Vec<Change>,
-    /// Just before they were listed.
+    /// The moment before the listing.
     since: Option<Since>,
 }
 
 impl std::ops::Deref for Changes {
     type Target = [Change];
 
-    /// Returns what differs from the tree, in the order of the paths.
+    /// Returns the entries that differ from the tree, sorted by path.
     fn deref(&self) -> &[Change] {
         &self.different
     }
 }
 
 impl Changes {
-    /// Returns whether entries have new times, and nothing else has changed.
+    /// Returns whether only times have changed.
     pub fn are_of_times(&self) -> bool {
         self.different.is_empty() && !self.touched.is_empty()
     }
@@ -83,13 +83,13 @@ pub struct StartRefusal {
 }
 
 impl StartRefusal {
-    /// Returns the reason for `error`, with which `command` was not started.
+    /// Returns the reason why `command` failed to start with `error`.
     pub fn reason(&self, command: &Command, error: io::Error) -> Error {
         let refused = match self.steps.refused() {
             Some(Denial::Namespaces) => PrivateError::NoNamespaces(error),
             Some(Denial::Overlay) => {
                 let tree = self.tree.clone();
-                // The kernel makes directories of its own where the changes are kept.
+                // The kernel makes its own directories beside the changes.
                 if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
                     return Error::io(Operation::MountOverlayOf, &tree, error);
                 }
@@ -105,11 +105,8 @@ impl StartRefusal {
 }
 
 impl PrivateOverlay {
-    /// Makes room in the directory `changes` for what a command changes in the directory `tree`, a path free of links. Deletes first
-    /// what killed runs have left in `changes`.
-    ///
-    /// # Errors
-    /// Fails when something is mounted below `tree`, which an overlay would hide.
+    /// Prepares the directory `changes` for changes of `tree`, a path without links. Deletes leftovers of killed runs.
+    /// Fails if the overlay would hide a mount below `tree`.
     pub fn new(tree: &Path, changes: &Path) -> Result<Self, Error> {
         let source = Source::open(tree)?;
         if source.single().is_some() {
@@ -127,7 +124,7 @@ impl PrivateOverlay {
         Ok(Self { tree: tree.to_path_buf(), state, began, closed: ClosedEntries::default() })
     }
 
-    /// Has `command` see the overlay. The changes are kept as long as one of its processes lives.
+    /// Makes `command` see the overlay. The changes are kept while one of its processes lives.
     pub fn contain(&self, command: &mut Command, working_directory: &Path) -> Result<StartRefusal, Error> {
         let [upper, work] = ["upper", "work"].map(|name| self.state.path.join(name));
         let (paths, lock) = ([&*self.tree, &upper, &work], self.state.lock.descriptor());
@@ -136,13 +133,13 @@ impl PrivateOverlay {
         Ok(StartRefusal { steps, tree: self.tree.clone(), working_directory: working_directory.to_path_buf() })
     }
 
-    /// Returns the directory that it is a copy of.
+    /// Returns the original directory.
     pub fn tree(&self) -> &Path {
         &self.tree
     }
 
-    /// Lists what the commands have changed, in the order of the paths: what differs from the tree in kind, mode, owner, contents or extended
-    /// attributes. While one of their processes still runs, it is a list of the moment. What may be applied takes 11 ms more.
+    /// Lists the changes, sorted by path: entries that differ from the tree in kind, mode, owner, contents or extended
+    /// attributes. A process that still runs may change more. [`ChangesUse::Apply`] takes 11 ms more.
     pub fn changes(&mut self, use_of_them: ChangesUse) -> Result<Changes, Error> {
         let state = sys::open_at(CWD, self.state.path.as_path(), DIRECTORY).io(Operation::Compare, &self.tree)?;
         self.closed.open(state.as_fd(), c"upper").io(Operation::Compare, &self.tree)?;
@@ -162,7 +159,7 @@ impl PrivateOverlay {
 
     /// Returns the changes if they are still those that were `shown`.
     fn unchanged(&self, layers: &[OwnedFd; 2], shown: &Changes) -> Result<Vec<Change>, Error> {
-        // Reading all contents again takes longer than looking at the times. An entry that cannot be looked at is for the list to tell.
+        // Checking times is faster than reading all contents again. Listing reports what cannot be checked.
         if shown.since.is_some_and(|since| changes::is_quiet(layers[1].as_fd(), since).unwrap_or(false)) {
             return Ok(shown.touched.clone());
         }
@@ -175,18 +172,17 @@ impl PrivateOverlay {
         }
     }
 
-    /// Returns how many bytes were copied at the most before the commands could change these files: an overlay copies a whole file when it
-    /// is first opened for writing (overlayfs.rst, "Non-directories"). A file that was made anew under an old name counts too.
+    /// Returns the most bytes that the overlay may have copied for these changes: a whole file when it is first opened
+    /// for writing (overlayfs.rst, "Non-directories"). A new file under an old name counts, too.
     pub fn most_copied(&self, changes: &[Change]) -> u64 {
         let Ok([lower, _]) = self.layers() else { return 0 };
         let is_file = |kind| kind == Some(EntryKind::File);
         let changed = changes.iter().filter(|change| is_file(change.before) && is_file(change.after));
-        // A file that has gone meanwhile has no size any more.
+        // The file may be gone.
         changed.map(|change| changes::size(lower.as_fd(), &change.path).unwrap_or(0)).sum()
     }
 
-    /// Reads what `change` is about, as it was before and as it is now. `None` where it is neither a regular file nor a symlink. Contents
-    /// of more than `most` bytes are not read.
+    /// Reads the entry before and after (`None` unless a file or symlink), but no contents of more than `most` bytes.
     pub fn versions(&self, change: &Change, most: u64) -> Result<[Option<Version>; 2], Error> {
         let read = |root: &OwnedFd, kind| match kind {
             Some(EntryKind::File | EntryKind::Symlink) => changes::version(root.as_fd(), &change.path, most)
@@ -198,14 +194,13 @@ impl PrivateOverlay {
         Ok([read(&lower, change.before)?, read(&upper, change.after)?])
     }
 
-    /// Makes in the tree itself what the commands have changed, and what they have touched: all of it, or nothing. `shown`: the changes as they
-    /// were listed.
+    /// Applies all changes to the tree itself, including those of times alone, or none. `shown`: the changes as listed.
     ///
     /// # Errors
-    /// Fails with [`PrivateError::ChangedMeanwhile`] if something else has changed one of these entries since the beginning, by the times at
-    /// which they last changed (ctime), and with [`PrivateError::ChangedSinceShown`] if the copy has changed since its changes were listed.
-    /// Fails with [`PrivateError::ClockSetBack`] if those times tell nothing.
-    /// Leaves the tree as it was, unless the error is [`PrivateError::HalfApplied`].
+    /// Fails with [`PrivateError::ChangedMeanwhile`] if an entry of the tree has changed since the beginning (by
+    /// ctime), with [`PrivateError::ChangedSinceShown`] if the copy has changed since it was listed, and with
+    /// [`PrivateError::ClockSetBack`] if those times tell nothing. Leaves the tree as it was, except with
+    /// [`PrivateError::HalfApplied`].
     pub fn apply(&self, shown: &Changes, since: &BaseState, cancel: &CancelToken) -> Result<(), Error> {
         let layers = self.layers()?;
         let changes = self.unchanged(&layers, shown)?;
@@ -214,11 +209,11 @@ impl PrivateOverlay {
         ApplyRequest { tree, real_path: tree, lower, upper, since: Some(since.0), shown, cancel }.apply(&changes)
     }
 
-    /// Makes `dst` what the command has left: a clone of the tree, with the changes in it, also those of times and attributes alone.
+    /// Makes `dst` a clone of the tree with all changes, including those of times and attributes alone.
     pub fn keep(&self, dst: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
         let layers = self.layers()?;
         let changes = self.list(&layers, ListingScope::All)?;
-        // The clone gets the metadata of the tree's root when it gets its name: the command's come after that.
+        // Publishing gives the clone the metadata of the tree's root, so the command's come after that.
         let below = changes.into_iter().filter(|change| !change.path.as_os_str().is_empty());
         let below: Vec<_> = below.map(|change| Change { is_different: true, ..change }).collect();
         let (upper, cancel) = (self.layer(layers[1].as_fd()), &options.cancel);
@@ -232,14 +227,14 @@ impl PrivateOverlay {
         Ok(report)
     }
 
-    /// Moves the changes to `dst`, which must not exist, in the directory that they are kept in. They stay there, as the kernel keeps them
+    /// Moves the changes to `dst`, a new name in the directory that keeps them. They stay in the kernel's form
     /// (overlayfs.rst: a character device 0/0 stands for a deleted entry).
     pub fn set_aside(&self, dst: &Path) -> Result<(), Error> {
         let OverlayState { parent, path, .. } = &self.state;
         let name = |path: &Path| CString::new(path.file_name().unwrap_or_default().as_bytes()).unwrap_or_default();
         let moved = sys::open_at(parent.as_fd(), &name(path), DIRECTORY).and_then(|state| {
             let upper = sys::open_at(state.as_fd(), c"upper", DIRECTORY)?;
-            // The changes matter more than the modes of what they hold.
+            // The changes matter more than the modes of their entries.
             let _ = self.closed.close(upper.as_fd(), |_| true);
             let (from, to) = ((state.as_fd(), c"upper"), (parent.as_fd(), &*name(dst)));
             with_writable([from, to], || sys::rename_no_replace(from.0, from.1, to.0, to.1))?;
@@ -254,8 +249,8 @@ impl PrivateOverlay {
         Ok([open_directory(&self.tree)?, open_directory(&self.state.path.join("upper"))?])
     }
 
-    /// Deletes the changes. Returns whether they are gone: processes that the commands have left behind keep theirs, until another
-    /// overlay in the same directory finds that they have ended.
+    /// Deletes the changes. Returns false if processes that the commands left behind still use them: another overlay in
+    /// the same directory deletes them when those have ended.
     pub fn discard(self) -> Result<bool, Error> {
         // Not unlocked: that would take the lock from those processes too.
         let Self { state: OverlayState { parent, path, lock }, .. } = self;
@@ -283,8 +278,7 @@ pub enum ChangesUse {
 pub struct BaseState(Since);
 
 impl BaseState {
-    /// Returns the moment from which changes of a tree count for [`PrivateOverlay::apply`]. Takes 11 ms, which the clocks of file systems need for a
-    /// tick.
+    /// Returns the moment after which changes count for [`PrivateOverlay::apply`]. Takes 11 ms: a tick of file clocks.
     pub fn now() -> Self {
         Self(Since::now())
     }

@@ -1,4 +1,4 @@
-//! Gives directories of a tree the permissions that moving entries and changing metadata need, and knows what they had before.
+//! Gives directories the permissions that moves and changes of metadata need, and knows the old ones.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,18 +20,18 @@ pub(super) struct PlaceRoot {
 }
 
 impl PlaceRoot {
-    /// Returns whether it is open only for as long as the hidden place is in it.
+    /// Returns whether it is open only while the hidden place is in it.
     pub(super) fn is_held(&self) -> bool {
         self.before & self.after & HELD != HELD && !rustix::process::geteuid().is_root()
     }
 }
 
-/// A directory of the tree, and what it had.
+/// A directory of the tree, with its old metadata.
 pub(super) struct Seal {
     pub(super) directory: OwnedFd,
     pub(super) stat: Stat,
     pub(super) xattrs: Xattrs,
-    /// Those of the copy.
+    /// The copy's times.
     pub(super) times: Timestamps,
 }
 
@@ -44,7 +44,7 @@ impl Seal {
         rustix::fs::futimens(&self.directory, &self.times).or_else(unless_anothers)
     }
 
-    /// Sets owner, attributes, mode: a change of owner clears the others, and an access control list sets the mode of the group.
+    /// Sets owner, attributes, mode: a new owner clears the others, and an access control list sets the group's mode.
     pub(super) fn set(&self, owner: &Stat, mode: &Stat, xattrs: &Xattrs) -> sys::Result<()> {
         let now = rustix::fs::fstat(&self.directory)?;
         if (now.st_uid, now.st_gid) != (owner.st_uid, owner.st_gid) {
@@ -52,7 +52,7 @@ impl Seal {
             rustix::fs::fchown(&self.directory, Some(uid), Some(gid))?;
         }
         match set_xattrs(self.directory.as_fd(), xattrs) {
-            // `user.*` needs the permission to write.
+            // `user.*` needs write permission.
             Err(Errno::ACCESS) => {
                 rustix::fs::fchmod(&self.directory, Mode::from_raw_mode(now.st_mode & 0o7777 | HELD))?;
                 set_xattrs(self.directory.as_fd(), xattrs)?;
@@ -68,7 +68,7 @@ pub(super) fn unless_anothers(errno: Errno) -> sys::Result<()> {
     if matches!(errno, Errno::PERM | Errno::ACCESS) { Ok(()) } else { Err(errno) }
 }
 
-/// Renames one or two entries. Meanwhile their owner may write to their directories, and to a directory that moves, whose `..` changes.
+/// Renames one or two entries. Meanwhile their directories are writable, and moving ones, too: their `..` changes.
 pub(super) fn with_writable(
     entries: [(BorrowedFd<'_>, &CStr); 2],
     rename: impl Fn() -> sys::Result<()>,

@@ -14,7 +14,7 @@ use crate::tree::held_times::modified;
 
 pub(super) type Xattrs = BTreeMap<CString, Vec<u8>>;
 
-/// The root of the private copy at one moment. It need not be as the tree's: not everything can be set where the changes are.
+/// The copy's root at one moment. It may differ from the tree's: not everything can be set where the changes are.
 pub(super) struct RootState {
     stat: Stat,
     pub(super) xattrs: Xattrs,
@@ -44,8 +44,8 @@ impl RootState {
     }
 }
 
-/// Returns whether an attribute belongs to the place: btrfs-property(8), which the copy's file system may not have; labels, which the policy
-/// gives by the place (selinux(8)); attributes that the overlay keeps for itself.
+/// Returns whether an attribute belongs to the place: btrfs-property(8), which the copy's file system may lack; labels,
+/// which the policy gives by the place (selinux(8)); the overlay's own.
 fn is_local(name: &CStr) -> bool {
     name.to_bytes().starts_with(b"btrfs.") || name == c"security.selinux" || is_overlays_own(name)
 }
@@ -54,7 +54,6 @@ pub(super) fn xattrs(target: XattrTarget<'_>) -> sys::Result<Xattrs> {
     sys::xattrs(target, |name| !is_local(name))
 }
 
-/// Returns the attributes `tree` with what has changed from `before` to `now`.
 pub(super) fn with_changes(tree: &Xattrs, before: &Xattrs, now: Xattrs) -> Xattrs {
     let mut wanted = tree.clone();
     wanted.retain(|name, _| now.contains_key(name) || !before.contains_key(name));
@@ -62,7 +61,7 @@ pub(super) fn with_changes(tree: &Xattrs, before: &Xattrs, now: Xattrs) -> Xattr
     wanted
 }
 
-/// Gives a directory these attributes and no others, but for those that this user may not set.
+/// Gives a directory these attributes and no others, except those that this user may not set.
 pub(super) fn set_xattrs(directory: BorrowedFd<'_>, wanted: &Xattrs) -> sys::Result<()> {
     let target = XattrTarget::Open(directory);
     let now = xattrs(target)?;

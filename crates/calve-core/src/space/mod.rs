@@ -1,4 +1,4 @@
-//! The space that trees take up on the disk, the space that deleting them would free, and sharing of data that are stored more than once.
+//! The disk space that trees use, the space that deleting them would free, and the sharing of duplicate data.
 
 mod dedupe;
 mod usage;

@@ -11,15 +11,15 @@ use crate::tree::location::identity;
 
 /// A device, and the file system that it belongs to.
 pub(super) struct Volume {
-    /// The number by which this run knows the device.
+    /// This run's number of the device.
     pub(super) device: u32,
-    /// The number by which this run knows the file system: subvolumes of one btrfs have it in common.
+    /// This run's number of the file system, common to the subvolumes of one btrfs.
     pub(super) file_system: u32,
     pub(super) st_dev: u64,
-    /// `None` where files cannot be made to share.
+    /// `None` if files cannot be deduped.
     pub(super) most_bytes_per_dedupe: Option<u64>,
     pub(super) rules: SpaceRules,
-    /// The number of the btrfs subvolume, where all users of its extents can be found out.
+    /// The btrfs subvolume, if all users of its extents can be found.
     pub(super) subvolume: Option<u64>,
     /// The first directory of it that was met.
     directory: OwnedFd,
@@ -35,7 +35,7 @@ impl Volume {
 #[derive(Default)]
 pub(super) struct Volumes {
     known: Mutex<Vec<Arc<Volume>>>,
-    /// Whether to find out if all users of extents can be found out.
+    /// Fills in [`Volume::subvolume`].
     exact: bool,
 }
 
@@ -44,7 +44,7 @@ impl Volumes {
         Self { exact: true, ..Self::default() }
     }
 
-    /// Returns the volume that an open directory is on. Adds it if it was not met before.
+    /// Returns the volume of an open directory, and adds it if it is new.
     pub(super) fn find(
         &self,
         directory: BorrowedFd<'_>,
@@ -90,13 +90,13 @@ impl Volumes {
     }
 }
 
-/// Returns the directory's subvolume, if all users of its extents can be found out: by root, where no snapshot shares parts of its tree.
+/// Returns the subvolume if all users of its extents can be found: by root, and if no snapshot shares its tree.
 fn exact_subvolume(directory: BorrowedFd<'_>) -> Option<u64> {
     let subvolume = sys::btrfs_subvolume(directory).ok()?;
     if sys::btrfs_was_snapshotted(directory, subvolume) != Ok(false) {
         return None;
     }
-    // Data that are not written out yet are not in the tree of extents.
+    // Unwritten data is not in the extent tree.
     sys::sync_file_system(directory).ok()?;
     Some(subvolume)
 }

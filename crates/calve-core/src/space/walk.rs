@@ -1,4 +1,4 @@
-//! Going through several trees at once: whatever is below them, with its `stat`, and the file system that it is on.
+//! Walks several trees at once: every entry with its `stat` and its file system.
 
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
@@ -23,7 +23,7 @@ use crate::vocabulary::reason::SkipReason;
 
 use super::volumes::{Volume, Volumes};
 
-/// A worker's treatment of the entries that it finds. Nothing that one of these meets ends the walk.
+/// Receives the entries that a worker finds. It cannot end the walk.
 pub(super) trait SpaceVisitor: Send {
     /// Receives a directory that was opened. Its entries follow, on the same worker.
     fn directory(&mut self, folder: &Folder<'_>, volume: &Arc<Volume>, stat: &Stat);
@@ -44,7 +44,7 @@ pub(super) struct Walk<'a> {
 pub(super) struct UnreadableEntries(Mutex<(u64, Vec<SkippedEntry>)>);
 
 impl UnreadableEntries {
-    /// The list is cut here; the number is not.
+    /// The limit of the list, not of the count.
     const MOST: usize = 1000;
 
     pub(super) fn add(&self, path: PathBuf, reason: SkipReason) {
@@ -63,7 +63,6 @@ impl UnreadableEntries {
 }
 
 impl Walk<'_> {
-    /// Visits everything, and returns the workers' visitors as they ended.
     pub(super) fn run<V: SpaceVisitor>(&self, visitor: impl Fn() -> V + Sync) -> Result<Vec<V>, Error> {
         let new = || SpaceWorker { walk: self, visitor: visitor(), volume: None };
         let (trees, files): (Vec<_>, Vec<_>) = (0..self.roots.len()).partition(|&at| self.roots[at].single().is_none());
@@ -79,7 +78,6 @@ impl Walk<'_> {
     }
 }
 
-/// Returns the path to show for something below a root.
 pub(super) fn full_path(root: &Source, below: &Path) -> PathBuf {
     node::full_path(root.path(), if root.single().is_some() { Path::new("") } else { below })
 }
@@ -91,7 +89,6 @@ struct SpaceWorker<'a, V> {
 }
 
 impl<V: SpaceVisitor> SpaceWorker<'_, V> {
-    /// Visits a root that is no directory.
     fn single(&mut self, root: usize) {
         let source = &self.walk.roots[root];
         let Some((name, _)) = source.single() else { return };
@@ -152,7 +149,7 @@ impl<V: SpaceVisitor> Walker for SpaceWorker<'_, V> {
     }
 }
 
-/// Returns which of the roots are the same as an earlier one, or inside another one whose walk comes to them.
+/// Marks the roots that are the same as an earlier one, or that the walk of another one reaches.
 pub(super) fn nested(roots: &[Source], mounts: Mounts) -> Result<Vec<bool>, Error> {
     let mut nested = vec![false; roots.len()];
     for (index, root) in roots.iter().enumerate() {
@@ -175,7 +172,7 @@ pub(super) fn nested(roots: &[Source], mounts: Mounts) -> Result<Vec<bool>, Erro
     Ok(nested)
 }
 
-/// Returns whether two paths that are no directories have one name in one directory.
+/// Returns whether two files have the same name in the same directory.
 fn is_same_entry(a: &Source, b: &Source) -> sys::Result<bool> {
     let (Some((a_name, _)), Some((b_name, _))) = (a.single(), b.single()) else { return Ok(false) };
     let in_same_directory =

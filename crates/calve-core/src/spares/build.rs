@@ -1,8 +1,7 @@
-//! Building a spare: a clone by the engine, and a record of what it was made from.
+//! Builds a spare: a clone by the engine, and a record of its source.
 //!
-//! The order is what makes the record mean something: first everything dirty is written back, which makes the kernel notice the next store
-//! through any mapping; then the entries are recorded; then their contents are read. A change at any time after an entry was recorded shows
-//! in its change time.
+//! The order gives the record its meaning: dirty data is written back, so that the kernel notices the next store
+//! through any mapping; entries are recorded; then contents are read. Later changes show in the change times.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -35,7 +34,7 @@ use crate::vocabulary::strategy::{Requirement, Strategy};
 
 pub(super) const NO_ROOM: &str = "less than a fifth of the disk would stay free";
 
-/// Builds one more spare for the set. The caller holds the store's lock.
+/// Builds one more spare. The caller holds the store's lock.
 pub(super) fn build(
     set: &Set,
     origin: &SpareOrigin,
@@ -69,7 +68,7 @@ fn clone_options(set: &Set, origin: &SpareOrigin) -> CloneOptions {
     options
 }
 
-/// Returns how much space one more spare of the set takes, about, without building it.
+/// Estimates the bytes that one more spare takes.
 pub(super) fn cost(set: &Set, origin: &SpareOrigin) -> Result<u64, Error> {
     let options = clone_options(set, origin);
     let source = Source::open(origin.path())?;
@@ -110,7 +109,7 @@ fn fill(set: &Set, found: &SpareDirectory, src: &Path, built_ns: u64, options: &
     taken.write(found.directory.as_fd(), found.path())
 }
 
-/// Refuses sources of which no spare can be kept there.
+/// Refuses a source whose spares cannot be kept there.
 pub(super) fn refuse(source: &Source, destination: &Location, staged: bool) -> Result<(), Error> {
     unfit(source, staged)?;
     if source.contains(destination)? {
@@ -120,7 +119,7 @@ pub(super) fn refuse(source: &Source, destination: &Location, staged: bool) -> R
     Ok(())
 }
 
-/// Refuses sources of which a spare would be no use, or could not be checked, wherever it is.
+/// Refuses a source whose spares would be useless or could not be checked, wherever they are.
 pub(super) fn unfit(source: &Source, staged: bool) -> Result<(), Error> {
     let no = |reason| Err(Error::NoSpare { path: source.path().to_path_buf(), reason });
     if source.single().is_some() {
@@ -137,7 +136,6 @@ pub(super) fn unfit(source: &Source, staged: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Fails if less than a fifth of the disk would stay free, on a file system where a spare takes its full size.
 fn check_room(
     source: &Source,
     taken: &record::RecordDraft,
@@ -159,7 +157,7 @@ fn shares(source: &Source, destination: &Location, options: &CloneOptions) -> Re
     Ok(crate::clone::strategy(source.path(), destination.path(), options)? != Strategy::Copy)
 }
 
-/// Returns why the clone is not everything that the source is. A receipt of a later clone would have to say so.
+/// Returns why the spare is incomplete: the receipt of a later clone would have to report it.
 fn incomplete(summary: &NoteSummary) -> Option<&'static str> {
     if summary.skipped_for.iter().any(|reason| ![SkipReason::Excluded, SkipReason::CalvesOwn].contains(reason)) {
         return Some("entries of it cannot be cloned");
@@ -167,7 +165,7 @@ fn incomplete(summary: &NoteSummary) -> Option<&'static str> {
     summary.warnings.iter().any(|warning| warning.code.is_loss()).then_some("not all of its metadata can be kept")
 }
 
-/// Deletes what killed processes have left in the directory of a set, and spares that are of no use any more.
+/// Deletes the leftovers of killed processes, and spares that no longer fit.
 pub(super) fn sweep(set: &Set, source: Option<&Source>, deletion: &Deletion) -> Result<u64, Error> {
     let mut removed = 0;
     for found in set.spares()? {

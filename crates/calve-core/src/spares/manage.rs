@@ -1,4 +1,4 @@
-//! Asking for spares, listing them and giving them up.
+//! Adding, listing, pausing and removing sets of spares.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,10 +25,8 @@ use crate::vocabulary::remedy::Remedy;
 use crate::vocabulary::strategy::Strategy;
 
 impl Spares {
-    /// Asks for spares of a directory or template. Builds none: see [`Self::refill`].
-    ///
-    /// # Errors
-    /// Fails with [`Error::NoSpare`] where a spare would be of no use.
+    /// Requests spares of a directory or template, which [`Self::refill`] builds. Fails with [`Error::NoSpare`] if they
+    /// would be useless.
     pub fn add(&self, origin: &SpareOrigin, options: &SpareOptions) -> Result<SpareSet, Error> {
         let src = origin.path();
         let no = |reason| Error::NoSpare { path: src.to_path_buf(), reason };
@@ -70,13 +68,13 @@ impl Spares {
             set.watched = true;
         }
         set.paused = false;
-        // A watcher that runs learns of it.
+        // Notifies a running watcher.
         ask(home.path(), &set.id);
         Ok(SpareSet { is_new, ..self.describe(&set, Some(&source))? })
     }
 
-    /// Forgets a set that [`Self::add`] has just made, if no spare of it was built, and none will be without a change of its source or its place.
-    /// `failures` are those of [`Self::refill`].
+    /// Forgets a set just made by [`Self::add`] if it has no spare and, by the `failures` of [`Self::refill`], will get
+    /// none until its source or place changes.
     pub fn forget_unbuilt(&self, set: &SpareSet, failures: &[(SpareSource, Error)]) -> Result<(), Error> {
         let Some(home) = Home::open(&self.home)?.filter(|_| set.is_new) else { return Ok(()) };
         if failures.is_empty() || failures.iter().any(|(_, error)| passes(error)) {
@@ -90,8 +88,7 @@ impl Spares {
         Ok(())
     }
 
-    /// Returns whether [`crate::clone_tree`] would use a spare of `src` for a destination in the directory `parent`, if that shows
-    /// without a check of its entries, and what would make it possible.
+    /// Predicts, without checking entries, whether a clone of `src` in `parent` uses a spare, and what prevents it.
     pub fn offer(&self, src: &Path, parent: &Path) -> Result<Offer, Error> {
         let source = Source::open(src)?;
         let inside = Location::of_destination(&parent.join("spare"))?;
@@ -111,8 +108,8 @@ impl Spares {
         Ok(Offer { strategy: Strategy::Spare, refused })
     }
 
-    /// Returns whether there are to be spares of the directory `src` as it is; if `made_without` is not empty, spares for trees that are assembled
-    /// ([`SpareOptions::staged`]), without what matches it.
+    /// Returns whether spares of the directory `src` are requested: of all of it or, if `made_without` is not empty,
+    /// for assembled trees ([`SpareOptions::staged`]) without the entries that match it.
     pub fn are_wanted(&self, src: &Path, made_without: &[String]) -> Result<bool, Error> {
         let Ok(real) = src.canonicalize() else { return Ok(false) };
         let whole = Shape::of_root(made_without);
@@ -120,8 +117,7 @@ impl Spares {
         Ok(sets.iter().any(|set| set.definition.shape == whole))
     }
 
-    /// Returns whether a watcher knows what has changed in `source` since a spare was built. Just after all of a source was read, it does not
-    /// know yet.
+    /// Returns whether a watcher knows the changes since a spare was built: not right after all of `source` was read.
     pub fn are_known(&self, source: &SpareSource) -> Result<bool, Error> {
         for set in Home::sets_at(&self.home, Some(source))? {
             for found in set.spares()? {
@@ -133,7 +129,7 @@ impl Spares {
         Ok(false)
     }
 
-    /// Returns the records of sets that cannot be read: damaged ones, and those of another version.
+    /// Returns the unreadable records of sets: damaged, or of another version.
     pub fn unreadable(&self) -> Result<Vec<PathBuf>, Error> {
         Home::open(&self.home)?.map_or_else(|| Ok(Vec::new()), |home| home.unreadable_sets())
     }
@@ -194,15 +190,15 @@ impl Spares {
         Ok(described)
     }
 
-    /// Says whether more spares of a source are to be built. Returns how many sets that concerns.
+    /// Pauses or resumes building spares of a source. Returns the number of its sets.
     pub fn pause(&self, source: &SpareSource, paused: bool) -> Result<usize, Error> {
         let sets = Home::sets_at(&self.home, Some(source))?;
         sets.iter().try_for_each(|set| set.pause(paused))?;
         Ok(sets.len())
     }
 
-    /// Forgets about a source, and deletes its spares. Waits for a process that builds one, which would leave it if it were killed: in the
-    /// background it gives up. Returns how many sets there were.
+    /// Forgets a source and deletes its spares. Waits for a running builder, which would leave its spare behind if
+    /// killed; one in the background gives up. Returns the number of sets.
     pub fn remove(&self, source: &SpareSource, cancel: &CancelToken) -> Result<usize, Error> {
         let Some(home) = Home::open(&self.home)? else { return Ok(0) };
         let sets = home.sets(Some(source))?;
@@ -213,19 +209,19 @@ impl Spares {
         for set in &sets {
             build::sweep(set, None, &deletion)?;
             home.undefine(set)?;
-            // A watcher that runs learns of it.
+            // Notifies a running watcher.
             ask(home.path(), &set.id);
         }
         Ok(sets.len())
     }
 
-    /// Returns whether a watcher is to be started after clones.
+    /// Returns whether clones should start a watcher.
     pub fn want_watcher(&self) -> Result<bool, Error> {
         Ok(Home::sets_at(&self.home, None)?.iter().any(|set| set.watched))
     }
 }
 
-/// Returns whether a spare can perhaps be built later as things are.
+/// Returns whether the error may pass by itself.
 fn passes(error: &Error) -> bool {
     let is_full = [Errno::NOSPC, Errno::DQUOT].iter().any(|errno| error.is_errno(*errno));
     is_full

@@ -1,4 +1,4 @@
-//! Keeping spares: clones that are made ahead of time. `claim` hands them over.
+//! Spares: clones made ahead of time. `claim` hands them over.
 
 mod build;
 mod manage;

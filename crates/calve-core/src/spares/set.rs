@@ -1,5 +1,3 @@
-//! A source and its spares, as callers see them.
-
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -22,16 +20,15 @@ pub struct Spares {
 pub struct SpareOptions {
     /// How many to keep ready; by default one.
     pub count: Option<usize>,
-    /// The directory in which they are to be kept, in a hidden one. By default the store itself, where it is on the source's file system,
-    /// and else the source's parent. They serve destinations on the same file system.
+    /// The directory for the spares' hidden directory. By default the store if it is on the source's file system, else
+    /// the source's parent. Spares serve destinations on the same file system.
     pub at: Option<PathBuf>,
-    /// The process that refills the spares after a clone is to start the watcher ([`Spares::watch`]), if none runs: see
-    /// [`Spares::want_watcher`]. By default that stays as it was, or else only the user starts it.
+    /// Makes refills start the watcher ([`Spares::watch`]) if none runs. False changes nothing for an existing set.
     pub watched: bool,
-    /// They are for roots of trees that [`crate::internal::stage_in`] assembles ([`SpareUse::made_without`]), which on btrfs are subvolumes. Required if the
-    /// source is a subvolume, of which any other clone is a snapshot.
+    /// For roots of trees that [`crate::internal::stage_in`] assembles: on btrfs subvolumes. Required if the source is
+    /// a subvolume, whose other clones are snapshots. See [`made_without`](crate::options::SpareUse::made_without).
     pub staged: bool,
-    /// The options of the clones that they are for: `exclude`, `mounts` and `unreadable`.
+    /// The `exclude`, `mounts` and `unreadable` of the clones to serve.
     pub like: CloneOptions,
 }
 
@@ -92,7 +89,7 @@ pub struct SpareState {
     pub written_bytes: Option<u64>,
 }
 
-/// The use that a spare is fit for.
+/// The state of a spare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum Readiness {
@@ -121,7 +118,7 @@ impl SpareOrigin {
         }
     }
 
-    /// Returns the directory beside the source `real`. A template's has the directory of its versions: a refresh deletes a version.
+    /// Returns the directory for spares beside `real`. A template's is above its versions: a refresh deletes a version.
     pub(super) fn place<'a>(&self, real: &'a Path) -> Option<&'a Path> {
         match self {
             Self::Directory(_) => real.parent(),
@@ -131,7 +128,7 @@ impl SpareOrigin {
 }
 
 impl Spares {
-    /// Returns the spares that are kept in the directory `home`, which need not exist.
+    /// Returns the spares kept in the directory `home`, which need not exist.
     pub fn at(home: impl Into<PathBuf>) -> Self {
         Self { home: home.into() }
     }

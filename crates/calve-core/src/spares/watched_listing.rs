@@ -1,4 +1,4 @@
-//! The contents of a directory, by the record of a spare of it, where a watcher knows the changes since. It takes no walk.
+//! Lists a directory without a walk: from the record of its spare, and from the watcher, which knows the changes since.
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -23,7 +23,7 @@ use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
 use crate::tree::walk::EntryKind;
 
-/// A directory as it is, by the record of a spare.
+/// A directory's present contents, from the record of a spare.
 #[derive(Debug, PartialEq, Eq)]
 pub struct WatchedListing {
     body: Arc<RecordBody>,
@@ -34,17 +34,17 @@ pub struct WatchedListing {
 /// The known facts of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListedEntry {
-    /// It has not changed. The directories in it are told of by themselves.
+    /// Unchanged. Its own entries are reported separately.
     Directory,
-    /// It has not changed.
+    /// Unchanged.
     Other(RecordedState),
     /// Added, removed or possibly changed. Descendants are not listed.
     Unsure,
 }
 
 impl Spares {
-    /// Returns the listing of the directory `src`, if it has a spare and a watcher runs. `made_without` are the patterns of entries that
-    /// the spare lacks; nothing is known of those. `None` where only a walk could tell.
+    /// Returns the listing of the directory `src` if it has a spare and a watcher runs. `None` where only a walk can
+    /// tell. Nothing is known of entries that match `made_without`: the spare lacks them.
     pub fn watched_listing(
         &self,
         src: &Path,
@@ -86,15 +86,15 @@ impl Spares {
 }
 
 impl SpareUse {
-    /// Keeps the claim of a known spare from reading its record again.
+    /// Saves the claim of a listed spare from reading its record again.
     pub fn with_record_of(&mut self, listing: &WatchedListing) {
         self.record = Some(Arc::clone(&listing.body));
     }
 }
 
 impl WatchedListing {
-    /// Tells of every entry of the directories that `wants` takes, with the directory's path and the entry's name. Directories that may have
-    /// got or lost entries without a trace are told to `unsure`. Returns false, and may have told of a part, if the record is damaged.
+    /// Calls `entry` for every entry of the directories that `wants` accepts, and `unsure` for those that may have
+    /// gained or lost entries without a trace. Returns false if the record is damaged.
     pub fn visit(
         &self,
         mut wants: impl FnMut(&Path) -> bool,
@@ -128,7 +128,7 @@ impl WatchedListing {
             let known = match found.known {
                 _ if is_touched => ListedEntry::Unsure,
                 None => ListedEntry::Directory,
-                // A change within the tick of the clock in which it was recorded would not show.
+                // A change within the clock tick of the recording would not show.
                 Some((_, true)) => ListedEntry::Unsure,
                 Some((identity, false)) => ListedEntry::Other(identity),
             };

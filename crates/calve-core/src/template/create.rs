@@ -1,4 +1,4 @@
-//! Making and refreshing a template.
+//! Creates and refreshes templates.
 
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -30,14 +30,14 @@ use crate::vocabulary::hidden_name::templates_directory;
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::strategy::Strategy;
 
-/// How a template is to be made.
+/// The options of making a template.
 #[derive(Debug, Clone, Default)]
 pub struct TemplateOptions {
-    /// Patterns of entries to leave out, as for a clone. A refresh keeps those that it was made with, if there are none here.
+    /// Patterns of entries to leave out, as for a clone. If empty, a refresh keeps the template's own.
     pub exclude: Vec<String>,
-    /// The directory to keep it in; by default CALVE_HOME if that is on the source's file system, else a hidden directory beside the source.
+    /// The directory to keep it in; by default CALVE_HOME if on the source's file system, else a hidden one beside it.
     pub at: Option<PathBuf>,
-    /// How many threads; by default as many as there are processors, at most 8.
+    /// Worker threads; by default one for each processor, at most eight.
     pub threads: Option<NonZeroUsize>,
     /// Counters that another thread may read meanwhile.
     pub progress: Arc<Progress>,
@@ -60,7 +60,7 @@ impl Templates {
     /// Makes a template of `directory`. It appears under its name when it is complete and on the disk.
     ///
     /// # Errors
-    /// Fails with [`TemplateError::Exists`] if there is one of that name, and as [`crate::clone_tree`] does. Leaves nothing behind.
+    /// Fails with [`TemplateError::Exists`], and as [`crate::clone_tree`] does. Leaves nothing behind.
     pub fn create(&self, name: &str, directory: &Path, options: &TemplateOptions) -> Result<CreatedTemplate, Error> {
         name::check(name)?;
         if self.store.records()?.is_some() && store::stat_of(&self.store.record_path(name))?.is_some() {
@@ -69,10 +69,8 @@ impl Templates {
         self.build(name, directory, options, None)
     }
 
-    /// Makes the template anew, of the directory that it was made of, or of another one, and swaps it in one step.
-    ///
-    /// # Errors
-    /// Fails as [`Self::create`] does. The template is as it was.
+    /// Makes the template again, from its own directory or another one, and swaps it in one step. Fails as
+    /// [`Self::create`] does, and leaves the old template as it was.
     pub fn refresh(
         &self,
         name: &str,
@@ -109,7 +107,7 @@ impl Templates {
         Ok(CreatedTemplate { template, clone, swept })
     }
 
-    /// Makes a version in a directory, and gives it the name if `old` is still the template of that name. Nothing is left of one that fails.
+    /// Makes a version, and publishes it if `old` is still the template of that name. Leaves nothing behind on failure.
     pub(super) fn make_version<T, E: From<Error>>(
         &self,
         name: &str,
@@ -145,7 +143,6 @@ impl Templates {
         }
     }
 
-    /// Gives the version its name, if that still stands for what it did.
     fn publish(&self, template: &Template, old: Option<&Template>) -> Result<(), Error> {
         let records = self.store.lock()?;
         let path = self.store.record_path(&template.name);
@@ -176,17 +173,15 @@ impl Templates {
     }
 }
 
-/// Makes a directory for versions outside of the store, if it is missing, and opens it.
 fn make_place(directory: &Path) -> Result<Option<OwnDirectory>, Error> {
-    // A snapshot of what is around it leaves a subvolume out.
+    // A subvolume, so that snapshots of its surroundings leave it out.
     match make_snapshotable_directory(directory) {
-        // It may have been there, or be gone again.
+        // It exists already, or is gone again.
         Err(error) if !error.is_errno(Errno::EXIST) && !error.is_errno(Errno::NOENT) => Err(error),
         _ => store::make_own(directory),
     }
 }
 
-/// Returns the directory that a template is made of, by its path without links. Fails if it is not a directory.
 fn source(directory: &Path) -> Result<PathBuf, Error> {
     let source = canonical(directory)?;
     if source.is_dir() { Ok(source) } else { Err(TemplateError::NotADirectory(directory.into()).into()) }
@@ -212,15 +207,14 @@ fn fill(
         cancel: options.cancel.clone(),
         ..CloneOptions::default()
     };
-    // Staged as a tree of its own, so that on btrfs it is a subvolume, which can be snapshotted.
+    // Staged as its own tree: on btrfs a subvolume, which can be snapshotted.
     let (clone, _) = stage_in(None, &tree, &clone_options, |staged| staged.clone_root(source, &clone_options))?;
     persist_change_time(open_tree(&tree)?.as_fd(), &tree)?;
     let (template, _) = freeze(reserved, (source, &options.exclude, clone.strategy), None, options)?;
     Ok((template, clone))
 }
 
-/// Reads the tree of a version, except for known contents, and writes and returns its manifest. The tree was made of `source` without what `exclude`
-/// matches, by `strategy`.
+/// Reads the tree of a version, except for known contents, and writes its manifest.
 pub(super) fn freeze(
     reserved: &ReservedVersion,
     (source, exclude, strategy): (&Path, &[String], Strategy),

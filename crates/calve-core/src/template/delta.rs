@@ -11,19 +11,19 @@ const UNREADABLE: &str = "is not a delta that this version can read";
 const KEY_LENGTH: usize = 64;
 const REMOVED: &str = "removed";
 
-/// The difference between a template and another one, its base.
+/// The difference between a template and its base.
 #[derive(Debug, Clone)]
 pub struct PortableDelta {
     /// The key of the base.
     pub base: String,
-    /// The entries that are new or other, in the order of manifests, and the text of the delta. A further name of a file that is not among them is a
-    /// file here.
+    /// The new and changed entries, in manifest order, with the delta's text. A further name of a file not among them
+    /// is a file here.
     pub changed: PortableTemplate,
     /// The paths of the base that are gone, in the same order.
     pub removed: Vec<Vec<u8>>,
 }
 
-/// The lines of a manifest with their paths, in order.
+/// The paths and lines of a manifest, in order.
 type Lines<'t> = Vec<(&'t [u8], &'t str)>;
 
 fn compare(a: &[u8], b: &[u8]) -> Ordering {
@@ -31,10 +31,7 @@ fn compare(a: &[u8], b: &[u8]) -> Ordering {
 }
 
 impl PortableDelta {
-    /// Returns the delta from `base` to `new`.
-    ///
-    /// # Errors
-    /// Fails as [`PortableDelta::parse`] does; two valid templates never cause that.
+    /// Returns the delta from `base` to `new`. Fails as [`PortableDelta::parse`] does: never for two valid templates.
     pub fn between(base: &PortableTemplate, new: &PortableTemplate) -> Result<Self, PortabilityObstacle> {
         let mut text = format!("{DELTA}{}\n", base.key());
         let mut old = base.entries.iter().peekable();
@@ -56,10 +53,8 @@ impl PortableDelta {
         Self::parse(text)
     }
 
-    /// Reads what came from another machine. Each line is checked by itself here; [`PortableTemplate::with`] checks the tree that comes of it.
-    ///
-    /// # Errors
-    /// Fails for a text that is no delta, that has a path twice, or whose paths are not in order.
+    /// Parses text from another machine, each line by itself. [`PortableTemplate::with`] checks the resulting tree.
+    /// Fails if the text is not a delta, has a path twice, or has paths out of order.
     pub fn parse(text: String) -> Result<Self, PortabilityObstacle> {
         let unreadable = || PortabilityObstacle { path: Vec::new(), what: UNREADABLE };
         let base = text.strip_prefix(DELTA).and_then(|rest| rest.get(..KEY_LENGTH)).ok_or_else(unreadable)?.to_owned();
@@ -81,7 +76,6 @@ impl PortableDelta {
         Ok(Self { base, changed: PortableTemplate { text, entries: changed }, removed })
     }
 
-    /// Takes the paths that are gone out of the lines of the base, and puts in those that are new or other.
     fn apply<'t>(&'t self, base: Lines<'t>) -> Result<Lines<'t>, PortabilityObstacle> {
         let mut removed = self.removed.iter().peekable();
         let mut changed = self.changed.entries.iter().peekable();
@@ -106,10 +100,8 @@ impl PortableDelta {
 }
 
 impl PortableTemplate {
-    /// Returns this template with these deltas, one after the other. The manifest of the result is checked line by line as any.
-    ///
-    /// # Errors
-    /// Fails if a delta is one of another base, if it removes what its base lacks, if the manifest would have more than `limit_bytes`, and as
+    /// Applies the deltas in order, and checks the resulting manifest like any other. Fails if a delta has another base
+    /// or removes a path that the base lacks, if the manifest would exceed `limit_bytes`, and as
     /// [`PortableTemplate::parse`] does.
     pub fn with(&self, deltas: &[PortableDelta], limit_bytes: u64) -> Result<Self, PortabilityObstacle> {
         let refused = |what| PortabilityObstacle { path: Vec::new(), what };

@@ -15,7 +15,7 @@ pub(super) struct ManifestEntry {
     pub(super) path: Vec<u8>,
     /// The keywords, with a space before each.
     pub(super) keywords: Box<str>,
-    /// Which inode it is, if that may have further names.
+    /// Its inode, if that may have further names.
     pub(super) linked: Option<Identity>,
     pub(super) size: u64,
 }
@@ -58,7 +58,7 @@ pub(super) fn key(text: &[u8]) -> String {
     blake3::hash(text).to_hex().to_string()
 }
 
-/// Returns what paths are sorted by: name by name, so that the entries of a directory follow it.
+/// Returns the sort key of a path: name by name, so that a directory's entries follow it.
 pub(super) fn order(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|&byte| byte == b'/')
 }
@@ -100,17 +100,15 @@ pub(super) fn unescape(text: &str) -> Option<Vec<u8>> {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line<'t> {
-    /// Below the root; empty for the root.
     pub(super) path: Vec<u8>,
     pub(super) keywords: &'t str,
 }
 
-/// Returns the path of an entry as people see it.
 pub(super) fn shown(path: &[u8]) -> PathBuf {
     OsStr::from_bytes(if path.is_empty() { b"." } else { path }).into()
 }
 
-/// Parses the lines of a manifest that begins with `head`, in its order. Returns `None` for another beginning, which this version did not write.
+/// Parses the lines of a manifest, in order. `None` unless it begins with `head`: another version wrote it.
 pub(super) fn lines_after<'t>(head: &str, text: &'t str) -> Option<impl Iterator<Item = Option<Line<'t>>> + use<'t>> {
     let body = text.strip_prefix(head)?;
     Some(body.lines().map(|line| {

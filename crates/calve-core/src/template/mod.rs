@@ -1,4 +1,4 @@
-//! Templates: directories kept unmodified, to clone from. `store` says where they are, docs/registry-format.md what a manifest is.
+//! Templates: directories kept unmodified, to clone from. docs/registry-format.md describes the manifest.
 
 mod arrivals;
 mod create;

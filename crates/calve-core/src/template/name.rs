@@ -1,20 +1,17 @@
-//! Names of templates.
-
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use crate::error::TemplateError;
 
-/// The length in bytes that a name may have.
+/// The length limit of a name, in bytes.
 pub const LONGEST_TEMPLATE_NAME: usize = 48;
 
-/// Returns whether a template may have this name. What belongs to databases follows the same rule.
+/// Returns whether a template may have this name. Names in calve-db follow the same rule.
 pub fn is_template_name(name: &str) -> bool {
     is_record_name(name, LONGEST_TEMPLATE_NAME)
 }
 
-/// Returns whether something that Calve keeps may have this name: letters, digits, `-`, `_` and `.`, beginning with a letter or a digit, since
-/// it becomes part of paths, of URLs and of shell commands.
+/// Returns whether a name suits paths, URLs and shell commands: letters, digits and `-_.`, not beginning with these.
 pub fn is_record_name(name: &str, longest: usize) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let starts = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());

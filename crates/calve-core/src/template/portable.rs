@@ -1,7 +1,6 @@
-//! The part of a template that travels to other machines: a manifest without facts that mean nothing there, and its entries.
+//! The portable part of a template: a manifest without facts that mean nothing on other machines, and its entries.
 //!
-//! Owners do not travel: the receiver of a template owns its files. Of the extended attributes those of users do, the others belong to the
-//! machine.
+//! Owners do not travel: the receiver owns the files. Of the extended attributes, only `user.*` travel.
 
 use std::ffi::CString;
 use std::ops::Range;
@@ -16,16 +15,16 @@ const SET_GROUP_ID: u32 = 0o2000;
 /// The part of a template that is equal on every machine.
 #[derive(Debug, Clone)]
 pub struct PortableTemplate {
-    /// The manifest: sorted, so that the entries of a directory follow it.
+    /// The manifest, sorted so that a directory's entries follow it.
     pub text: String,
     /// Its entries in the same order, the root first.
     pub entries: Vec<PortableEntry>,
 }
 
-/// One entry of a template that travels.
+/// An entry of a portable template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortableEntry {
-    /// Its names below the root, with `/` between them; empty for the root. No name is `.` or `..`.
+    /// The path below the root; empty for the root. No name in it is `.` or `..`.
     pub path: Vec<u8>,
     /// Its kind.
     pub kind: PortableKind,
@@ -37,7 +36,7 @@ pub struct PortableEntry {
     pub nanoseconds: u32,
     /// Its extended attributes, all of the user's namespace.
     pub xattrs: Vec<(CString, Vec<u8>)>,
-    /// Where its line is in the text.
+    /// The range of its line in the text.
     pub line: Range<usize>,
 }
 
@@ -55,24 +54,22 @@ pub enum PortableKind {
     },
     /// A symlink with this target.
     Symlink(CString),
-    /// A further name of the file that is this entry.
+    /// A further name of the file with this index.
     HardLink(usize),
 }
 
 /// Why a manifest does not describe a template that can travel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortabilityObstacle {
-    /// The entry, if it is about one.
+    /// The entry in the way, if it is one.
     pub path: Vec<u8>,
     /// The obstacle, as a clause.
     pub what: &'static str,
 }
 
 impl PortableTemplate {
-    /// Reads what came from another machine: every line is checked.
-    ///
-    /// # Errors
-    /// Fails for a text that no template can have: an entry outside of the root, or not in a directory, or twice.
+    /// Parses a manifest from another machine. Fails for lines that no template can have: outside of the root, not in a
+    /// directory, or repeated.
     pub fn parse(text: String) -> Result<Self, PortabilityObstacle> {
         let mut entries: Vec<PortableEntry> = Vec::new();
         // The directories above an entry: the entries are in the order of a walk.
@@ -102,7 +99,6 @@ impl PortableTemplate {
         }
     }
 
-    /// Leaves out of the manifest of a template what does not travel.
     pub(super) fn of_manifest(manifest: &str) -> Result<Self, PortabilityObstacle> {
         let mut text = String::with_capacity(manifest.len());
         text.push_str(PORTABLE);
@@ -112,17 +108,17 @@ impl PortableTemplate {
         Self::parse(text)
     }
 
-    /// Returns the key: equal templates have the same on every machine.
+    /// Returns the key, which equal templates share on every machine.
     pub fn key(&self) -> String {
         key(self.text.as_bytes())
     }
 
-    /// Returns the number of the entry with this path.
+    /// Returns the index of the entry with this path.
     pub fn find(&self, path: &[u8]) -> Option<usize> {
         position(&self.entries, path)
     }
 
-    /// Returns the sum of the sizes of its files, each once.
+    /// Returns the sum of the file sizes, each file once.
     pub fn bytes(&self) -> u64 {
         let size = |entry: &PortableEntry| match entry.kind {
             PortableKind::File { size, .. } => size,
@@ -132,7 +128,7 @@ impl PortableTemplate {
     }
 }
 
-/// Calls `each` with the path, the keywords and the place of every line behind `head`, each of which comes after the one before.
+/// Calls `each` with path, keywords and range of every line after `head`. Fails unless the paths are in strict order.
 pub(super) fn each_line(
     head: &str,
     text: &str,
@@ -155,7 +151,6 @@ pub(super) fn each_line(
     Ok(())
 }
 
-/// Returns the lines of a template's manifest, reduced to what travels.
 pub(super) fn portable_lines(
     manifest: &str,
 ) -> Result<impl Iterator<Item = Result<String, PortabilityObstacle>> + use<'_>, PortabilityObstacle> {
@@ -177,7 +172,7 @@ pub(super) fn portable_lines(
     }))
 }
 
-/// Returns a keyword as it travels, or `None` if it does not. Fails for what would change who may do what.
+/// Returns a keyword as it travels, or `None` if it does not. Fails if it would change who may do what.
 fn travels(keyword: &str, all: &str) -> Result<Option<String>, &'static str> {
     let (name, value) = keyword.split_once('=').unwrap_or((keyword, ""));
     match name {
@@ -200,7 +195,7 @@ fn travels(keyword: &str, all: &str) -> Result<Option<String>, &'static str> {
     }
 }
 
-/// Reads the keywords of one line, each of which may occur once and in one order.
+/// Parses the keywords of a line: each at most once, in a fixed order.
 pub(super) fn fields(path: &[u8], keywords: &str, line: Range<usize>) -> Option<PortableEntry> {
     let mut rest = keywords.split(' ').peekable();
     let mut value = |name: &str| rest.next_if(|keyword| keyword.split('=').next() == Some(name))?.split_once('=');
@@ -235,7 +230,7 @@ fn digits(text: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// Checks that a path has names that may be used, and that it is in a directory that came before.
+/// Checks that all names are valid, and that the parent is a directory listed before.
 fn check_position(path: &[u8], entries: &[PortableEntry], above: &mut Vec<usize>) -> Result<(), &'static str> {
     let is_name =
         |name: &[u8]| !name.is_empty() && name != b"." && name != b".." && name.len() <= 255 && !name.contains(&0);
@@ -247,12 +242,11 @@ fn check_position(path: &[u8], entries: &[PortableEntry], above: &mut Vec<usize>
     if above.is_empty() { Err("is not in a directory of the template") } else { Ok(()) }
 }
 
-/// Returns the number of the entry with this path.
 pub(super) fn position(entries: &[PortableEntry], path: &[u8]) -> Option<usize> {
     entries.binary_search_by(|entry| order(&entry.path).cmp(order(path))).ok()
 }
 
-/// Returns the path of the directory that an entry is in, which is empty for the root, and the entry's name.
+/// Splits a path into its parent, empty for the root, and its name.
 pub fn split_name(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|&byte| byte == b'/') {
         Some(slash) => (&path[..slash], &path[slash + 1..]),
@@ -265,7 +259,7 @@ pub(super) fn first_name(keywords: &str) -> Option<Vec<u8>> {
     unescape(first.strip_prefix("./")?)
 }
 
-/// Returns whether two names can be of one file: they say the same of it.
+/// Returns whether two names may belong to one file: their facts are equal.
 pub(super) fn is_same_file(first: &PortableEntry, other: &PortableEntry) -> bool {
     let said = |entry: &PortableEntry| (entry.kind.clone(), entry.mode, entry.seconds, entry.nanoseconds);
     matches!(first.kind, PortableKind::File { .. }) && said(first) == said(other) && first.xattrs == other.xattrs

@@ -1,4 +1,4 @@
-//! Reading everything in a tree, by several threads, for its manifest.
+//! Reads everything in a tree for its manifest, on several threads.
 
 use std::ffi::CStr;
 use std::fmt::Write as _;
@@ -28,10 +28,9 @@ pub(super) struct TreeListing {
     pub(super) unreadable: Vec<(PathBuf, Errno)>,
 }
 
-/// Returns the hash of a file's contents if it is known, so that they need not be read.
+/// Returns the hash of a file's contents if it is known, to save reading them.
 pub(super) type KnownContents<'a> = &'a (dyn Fn(&Stat) -> Option<blake3::Hash> + Sync);
 
-/// Reads the tree at `root`, all of it but for contents that are known.
 pub(super) fn read(
     root: BorrowedFd<'_>,
     known: Option<KnownContents<'_>>,
@@ -149,7 +148,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a symlink, a FIFO, a device or a socket: nothing that could be opened.
+    /// Reads a symlink, FIFO, device or socket without opening it.
     fn special(&mut self, directory: BorrowedFd<'_>, name: &CStr) -> sys::Result<(Stat, String)> {
         let stat = sys::stat_at(directory, name)?;
         let device = |kind| {
@@ -191,7 +190,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the fields of every entry. A symlink's mode means nothing.
+/// Returns the keywords of every entry. A symlink's mode means nothing.
 fn common(kind: &str, stat: &Stat) -> String {
     let mut keywords = format!(" type={kind}");
     if kind != "link" {

@@ -1,4 +1,4 @@
-//! A template that comes from another machine.
+//! Receives templates from other machines.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -26,21 +26,17 @@ use crate::vocabulary::hidden_name::templates_directory;
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::strategy::Strategy;
 
-/// How often files are written to the disk while more of them arrive.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 
 /// Files whose contents were verified while they were written, so that they need not be read again.
 #[derive(Debug, Default)]
 pub struct CheckedFiles {
-    /// The number of the entry, and when the file was changed: a later change alters that, but for one within the same tick of the clock.
+    /// The entry's index and the file's change time, which shows a later change unless it is in the same clock tick.
     by_inode: Mutex<HashMap<u64, (usize, Moment)>>,
 }
 
 impl CheckedFiles {
-    /// Records that an open file has the contents of the entry with that number. Nothing may be changed in it afterwards.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be looked at.
+    /// Records that an open file has the contents of the entry with this index. It must not change afterwards.
     pub fn add(&self, file: BorrowedFd<'_>, entry: usize) -> std::io::Result<()> {
         let stat = rustix::fs::fstat(file)?;
         let checked = (entry, Moment::of_change(&stat));
@@ -48,7 +44,6 @@ impl CheckedFiles {
         Ok(())
     }
 
-    /// Returns the hash of a file's contents, if it is as it was then.
     fn hash(&self, stat: &Stat, sent: &PortableTemplate) -> Option<blake3::Hash> {
         let by_inode = self.by_inode.lock().unwrap_or_else(PoisonError::into_inner);
         let (entry, _) = by_inode.get(&stat.st_ino).filter(|(_, changed)| *changed == Moment::of_change(stat))?;
@@ -60,10 +55,8 @@ impl CheckedFiles {
 }
 
 impl Templates {
-    /// Returns what of a template travels.
-    ///
-    /// # Errors
-    /// Fails with [`TemplateError::NotPortable`] if something in it would change who may do what on another machine.
+    /// Returns the portable part of a template. Fails with [`TemplateError::NotPortable`] if an entry would change who
+    /// may do what on another machine.
     pub fn portable(&self, template: &HeldTemplate) -> Result<PortableTemplate, Error> {
         let not_portable = |refused: PortabilityObstacle| TemplateError::NotPortable {
             name: template.name.clone(),
@@ -73,13 +66,12 @@ impl Templates {
         Ok(PortableTemplate::of_manifest(&store::read_manifest(template)?).map_err(not_portable)?)
     }
 
-    /// Makes a template of what `fill` puts into the empty directory that it is given. It appears under its name when it is complete, equal
-    /// to `sent` in everything that travels, and on the disk. It replaces `old`, if that is still the template of that name. Returns it, and the
-    /// fate of the version that it replaced.
+    /// Makes a template of the empty directory that `fill` fills, once it is on the disk and equals `sent` in all that
+    /// travels. Replaces `old` if that still has the name. Returns it with the fate of the replaced version.
     ///
     /// # Errors
-    /// Fails as `fill` does, with [`TemplateError::NotAsSent`] if the tree differs, and with [`TemplateError::Exists`] if there is no `old` but a
-    /// template of that name. Leaves nothing behind.
+    /// Fails as `fill` does, with [`TemplateError::NotAsSent`] if the tree differs, and with [`TemplateError::Exists`]
+    /// if the name is taken and there is no `old`. Leaves nothing behind.
     pub fn receive<E: From<Error>>(
         &self,
         name: &str,
@@ -130,8 +122,8 @@ fn build<E: From<Error>>(
     Ok(template)
 }
 
-/// Runs `write` and syncs its file system every second, so that little is left for the last sync, which is up to the caller. Returns also the first
-/// error of a sync, since the kernel reports it only once.
+/// Runs `write` and syncs its file system every second, so that little is left for the caller's last sync. Returns also
+/// the first error of a sync, because the kernel reports it only once.
 pub fn sync_during<T>(file_system: BorrowedFd<'_>, write: impl FnOnce() -> T) -> (T, std::io::Result<()>) {
     std::thread::scope(|scope| {
         let (end, ended) = mpsc::channel::<()>();
@@ -149,7 +141,7 @@ pub fn sync_during<T>(file_system: BorrowedFd<'_>, write: impl FnOnce() -> T) ->
 
 fn compare(name: &str, found: &Manifest, sent: &PortableTemplate) -> Result<(), Error> {
     let not_as_sent = |path: &[u8]| TemplateError::NotAsSent { name: name.into(), path: shown(path) };
-    // The file system gave it an attribute.
+    // The file system added an attribute.
     let in_the_way = |refused: PortabilityObstacle| not_as_sent(&refused.path);
     let mut entries = sent.entries.iter();
     for line in portable_lines(&found.text).map_err(in_the_way)? {

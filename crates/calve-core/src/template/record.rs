@@ -1,4 +1,4 @@
-//! The record of a template: fields, each with a NUL behind it.
+//! The record of a template: NUL-terminated fields.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,7 +13,6 @@ use crate::json::{As, ReceiptPath};
 use crate::tree::stable::Moment;
 use crate::vocabulary::strategy::Strategy;
 
-/// The tree in the directory of a version, and its manifest.
 pub(super) const TREE: &str = "tree";
 pub(super) const MANIFEST: &str = "manifest";
 const VERSION: &[u8] = b"calve-template-1";
@@ -58,7 +57,7 @@ pub struct Template {
     pub(super) frozen: FrozenState,
 }
 
-/// The facts that tell at little cost that nothing was changed.
+/// Facts that show cheaply that nothing was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FrozenState {
     /// Every entry's change time is at or before this.
@@ -67,7 +66,6 @@ pub(super) struct FrozenState {
     pub(super) manifest: Stamp,
 }
 
-/// One entry at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     inode: u64,
@@ -83,12 +81,11 @@ impl Stamp {
 }
 
 impl Template {
-    /// Returns the directory that the directories of versions are in.
     pub(super) fn versions_directory(&self) -> PathBuf {
         self.tree.parent().and_then(|version| version.parent()).unwrap_or(&self.tree).to_path_buf()
     }
 
-    /// Encodes the record of a template. `own` is the directory for versions below `home`, CALVE_HOME.
+    /// `own` is the directory for versions below `home`, CALVE_HOME.
     pub(super) fn encode(&self, own: &Path, home: &Path) -> Vec<u8> {
         let path = |path: &PathBuf| path.as_os_str().as_bytes().to_vec();
         let place = |path: &PathBuf| from_home(path, home).as_os_str().as_bytes().to_vec();
@@ -115,7 +112,7 @@ impl Template {
         fields.join(&0)
     }
 
-    /// Decodes the record of the template `name`. Returns `None` for bytes that are no whole record of it.
+    /// Returns `None` if the bytes are not a complete record of the template `name`.
     pub(super) fn decode(name: &str, bytes: &[u8], own: &Path, home: &Path) -> Option<Self> {
         let mut fields = Fields(bytes.strip_suffix(b"\0")?.split(|&byte| byte == 0));
         if fields.bytes()? != VERSION || fields.text()? != name {
@@ -128,7 +125,7 @@ impl Template {
         let (at, directory) = (place()?, place()?.unwrap_or_else(|| own.to_path_buf()));
         let version = fields.text()?;
         let [tree, manifest] = [TREE, MANIFEST].map(|name| directory.join(&version).join(name));
-        // In the order in which they are written.
+        // In the order of the fields.
         Some(Self {
             name: name.to_owned(),
             key,

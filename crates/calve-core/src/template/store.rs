@@ -2,16 +2,17 @@
 //!
 //! ```text
 //! CALVE_HOME/templates/           mode 0700
-//!   NAME.template                 the record: to rename one over it swaps the template in one step
+//!   NAME.template                 the record: renaming another one over it swaps the template in one step
 //!   .lock                         held (flock) while a record is written or removed
-//!   versions/VERSION              where a version is (`Whereabouts`); its lock is held by its builder (alone) or readers (shared)
+//!   versions/VERSION              the place of a version (`Whereabouts`), locked by its builder or (shared) readers
 //!   trees/VERSION/                one version, when the directory is CALVE_HOME
 //!     tree, manifest
-//!   arrivals/                     parts of templates that are on their way here; locked while they are fetched
+//!   arrivals/                     parts of incoming templates; locked while they are fetched
+//!   images/                       notes of images that templates were sent to or came from
 //! PLACE/.calve-templates-UID/     mode 0700; versions of templates that are kept elsewhere
 //! ```
 //!
-//! A version that no record names and whose lock is free was left by a killed process, or was refreshed or removed.
+//! An unlocked version that no record names was left by a killed process, or has been refreshed or removed.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -41,7 +42,7 @@ use crate::vocabulary::operation::Operation;
 /// The result of a sweep.
 #[derive(Debug, Default)]
 pub struct SweptTemplates {
-    /// Directories in which there is trash for [`crate::reap`].
+    /// Directories with trash for [`crate::reap`].
     pub trash: Vec<PathBuf>,
     /// Why an unused version could not be removed.
     pub failure: Option<Error>,
@@ -50,9 +51,7 @@ pub struct SweptTemplates {
 const RECORD: &str = ".template";
 const VERSIONS: &str = "versions";
 const TREES: &str = "trees";
-/// Parts of templates that are on their way here.
 pub(super) const ARRIVALS: &str = "arrivals";
-/// Notes of images that templates were sent to or came from.
 pub(super) const IMAGES: &str = "images";
 
 #[derive(Debug, Clone)]
@@ -61,7 +60,6 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Returns the directory for versions on CALVE_HOME's own file system.
     pub(super) fn trees(&self) -> PathBuf {
         self.path.join(TREES)
     }
@@ -88,12 +86,11 @@ impl Store {
         Ok(())
     }
 
-    /// Opens the directory of the records. `None` if no template was ever made here.
+    /// Returns `None` if no template was ever made here.
     pub(super) fn records(&self) -> Result<Option<OwnDirectory>, Error> {
         open_own(&self.path)
     }
 
-    /// Keeps others from writing and removing records.
     pub(super) fn lock(&self) -> Result<LockedRecords<'_>, Error> {
         let records = self.records()?.ok_or(Errno::NOENT).io(Operation::LockTemplates, &self.path)?;
         let lock = records.lock(".lock", FlockOperation::LockExclusive);
@@ -110,7 +107,6 @@ impl Store {
         Ok(Some(Template::decode(name, &bytes, &self.trees(), self.home()).ok_or_else(damaged)?))
     }
 
-    /// Returns the names of all templates, sorted.
     pub(super) fn names(&self) -> Result<Vec<String>, Error> {
         let Some(records) = self.records()? else { return Ok(Vec::new()) };
         let mut names: Vec<String> = records
@@ -123,7 +119,7 @@ impl Store {
         Ok(names)
     }
 
-    /// Reserves a new version, and makes its directory in `directory`, which is open as `place`. Its lock is held before there is anything of it.
+    /// Makes a new version's directory in `directory`, open as `place`, after taking the version's lock.
     pub(super) fn reserve(
         &self,
         name: &str,
@@ -153,14 +149,13 @@ impl Store {
         }
     }
 
-    /// Keeps the files of a version while the lock is held. `None` if they are gone, or about to be.
+    /// Keeps the files of a version while the lock is held. `None` if they are gone or about to go.
     pub(super) fn hold(&self, version: &str) -> Result<Option<HeldLock>, Error> {
         let path = self.versions().join(version);
         let taken = sys::unless_missing(take(&path, OFlags::RDONLY, FlockOperation::LockShared));
         Ok(taken.io(Operation::Open, &path)?.flatten())
     }
 
-    /// Returns why a template has no files.
     pub(super) fn missing(&self, template: &Template) -> Error {
         let name = template.name.clone();
         match self.away(&template.version) {
@@ -170,7 +165,7 @@ impl Store {
         }
     }
 
-    /// Returns where the file system of a version should be mounted, if it is not.
+    /// Returns the mount point of a version's file system, if that is not mounted.
     pub(super) fn away(&self, version: &str) -> Result<Option<PathBuf>, Error> {
         let path = self.versions().join(version);
         let bytes = read_file(CWD, &path, &path)?.unwrap_or_default();
@@ -185,11 +180,11 @@ impl Store {
             let path = versions.path().join(sys::path(&name));
             let taken = take(&path, OFlags::RDONLY, FlockOperation::NonBlockingLockExclusive);
             let Ok(Some(lock)) = taken else { continue };
-            // With the lock held: its builder has published it by now, or never will.
+            // With the lock held: the builder has published it by now, or never will.
             let name = name.to_string_lossy();
             let Some((template, _)) = name.rsplit_once('-') else { continue };
             let is_named = |record: Option<Template>| record.is_some_and(|record| record.version == name);
-            // A record that cannot be read may name it.
+            // An unreadable record may name it.
             if self.read(template).map_or(true, is_named) {
                 continue;
             }
@@ -204,7 +199,7 @@ impl Store {
         Ok(swept)
     }
 
-    /// Moves a version to the trash, and then forgets that it was there. Returns the directory that the trash is in.
+    /// Moves a version to the trash, then removes its lock. Returns the directory with the trash.
     fn take_away(&self, lock: HeldLock, path: &Path, version: &str) -> Result<Option<PathBuf>, Error> {
         let bytes = read_file(CWD, path, path)?.unwrap_or_default();
         let whereabouts = Whereabouts::decode(&bytes);
@@ -213,12 +208,12 @@ impl Store {
             other => in_home(other, self.home()),
         };
         let trash = match open_own(&directory) {
-            // Killed before it said where; there is nothing yet.
+            // The builder was killed before it made anything.
             _ if bytes.is_empty() => None,
             _ if whereabouts.is_anothers(&lock) => None,
             // Its file system may be mounted again.
             Ok(None) if whereabouts.away(self.home())?.is_some() => return Ok(None),
-            // Written by a version that did not note the mount point, which may be what is missing.
+            // An earlier version of Calve did not note the mount point, so the file system may only be unmounted.
             Ok(None)
                 if whereabouts.mount_point.as_os_str().is_empty() && !directory.parent().is_some_and(Path::is_dir) =>
             {
@@ -239,7 +234,7 @@ impl Store {
     }
 }
 
-/// The records of all templates, while no other process writes or removes one.
+/// The records of all templates, while no other process writes or removes any.
 pub(super) struct LockedRecords<'s> {
     store: &'s Store,
     records: OwnDirectory,
@@ -257,7 +252,6 @@ impl LockedRecords<'_> {
     }
 }
 
-/// Returns the name of the file with the record of a template.
 fn record_of(name: &str) -> String {
     format!("{name}{RECORD}")
 }
@@ -272,7 +266,6 @@ pub(super) struct ReservedVersion {
 }
 
 impl ReservedVersion {
-    /// Removes the built version, in the foreground.
     pub(super) fn discard(self) {
         let options = RemoveOptions { wait: crate::options::RemovalWait::Yes, ..RemoveOptions::default() };
         match remove_tree(&self.directory, &options) {
@@ -288,9 +281,9 @@ impl ReservedVersion {
     }
 }
 
-/// Where a version is: `trees` or another directory relative to CALVE_HOME; or a directory elsewhere, a NUL, and the path of the file that says so,
-/// which tells a copied CALVE_HOME, which does not own the directory, from a moved one. Behind another NUL is where the
-/// directory's file system is mounted, which tells deleted files from those that can be there again.
+/// The place of a version: `trees` or another directory relative to CALVE_HOME, or a directory elsewhere; then, after a
+/// NUL each: this file's own path if elsewhere, which tells a copied CALVE_HOME (it does not own the directory) from a
+/// moved one; and the mount point of the directory's file system, which tells deleted files from unmounted ones.
 struct Whereabouts<'a> {
     directory: &'a Path,
     claim: &'a Path,
@@ -314,7 +307,6 @@ impl<'a> Whereabouts<'a> {
         Self { directory: next(), claim: next(), mount_point: next() }
     }
 
-    /// Returns where its file system should be mounted, if it is not.
     fn away(&self, home: &Path) -> Result<Option<PathBuf>, Error> {
         if self.mount_point.as_os_str().is_empty() {
             return Ok(None);
@@ -323,18 +315,18 @@ impl<'a> Whereabouts<'a> {
         Ok(if is_mounted(&point)? { None } else { Some(point) })
     }
 
-    /// Returns whether another store still has the file `lock` is a copy of.
+    /// Returns whether `lock` is a copy of a file that another store still has.
     fn is_anothers(&self, lock: &HeldLock) -> bool {
         matches!(stat_of(self.claim), Ok(Some(_))) && !is_at(lock, CWD, self.claim)
     }
 }
 
-/// Makes a directory that only this user can enter, if it is not there, and opens it.
+/// Opens a directory that only this user can enter, and creates it if it is missing.
 pub(super) fn make_own(path: &Path) -> Result<Option<OwnDirectory>, Error> {
     OwnDirectory::create(path).map_err(|error| refused(error, path))
 }
 
-/// Opens a directory, through no link at its end. Fails if it is another user's, or others may write to it. `None` if it is not there.
+/// Opens a directory that is no symlink. Fails if it is another user's or writable by others. `None` if it is missing.
 pub(super) fn open_own(path: &Path) -> Result<Option<OwnDirectory>, Error> {
     OwnDirectory::open(path).map_err(|error| refused(error, path))
 }
@@ -354,7 +346,7 @@ pub(super) fn stat(opened: BorrowedFd<'_>, path: &Path) -> Result<Stat, Error> {
     rustix::fs::fstat(opened).io(Operation::Stat, path)
 }
 
-/// Looks at an entry without following it. `None` if it is not there.
+/// Does not follow a symlink. Returns `None` if the entry is missing.
 pub(super) fn stat_of(path: &Path) -> Result<Option<Stat>, Error> {
     match sys::find_at(CWD, path) {
         Err(Errno::NOTDIR) => Ok(None),
@@ -366,12 +358,12 @@ fn open(path: &Path, flags: OFlags) -> sys::Result<OwnedFd> {
     sys::open_with(CWD, path, flags | OFlags::NOFOLLOW, Mode::RUSR | Mode::WUSR)
 }
 
-/// Opens and locks a file. `None` if another process has locked, removed or replaced it.
+/// Returns `None` if another process has locked, removed or replaced the file.
 pub(super) fn take(path: &Path, flags: OFlags, operation: FlockOperation) -> sys::Result<Option<HeldLock>> {
     Ok(HeldLock::take(open(path, flags)?, operation)?.filter(|lock| is_at(lock, CWD, path)))
 }
 
-/// Reads the manifest of a template. Fails with [`TemplateError::Damaged`] unless it is the one that was written.
+/// Fails with [`TemplateError::Damaged`] unless the manifest is the one that was written.
 pub(super) fn read_manifest(template: &Template) -> Result<String, Error> {
     let path = &template.manifest;
     let text = read_file(CWD, path, path)?.filter(|text| key(text) == template.key);
@@ -388,7 +380,6 @@ pub(super) fn open_tree(tree: &Path) -> Result<OwnedFd, Error> {
     opened.io(Operation::OpenDirectory, tree)
 }
 
-/// Returns the facts that tell that nothing in a version has changed since `moment`.
 pub(super) fn frozen_state(tree: &Path, manifest: &Path, moment: Moment) -> Result<FrozenState, Error> {
     let stamp = |path: &Path| -> Result<Stamp, Error> {
         let found = stat_of(path)?.ok_or_else(|| Error::Missing(path.to_path_buf()))?;
@@ -397,8 +388,8 @@ pub(super) fn frozen_state(tree: &Path, manifest: &Path, moment: Moment) -> Resu
     Ok(FrozenState { moment, root: stamp(tree)?, manifest: stamp(manifest)? })
 }
 
-/// Makes the change time of a subvolume's root durable: a rename sets it in memory only (`btrfs_rename2`). Read again, the inode has the earlier time,
-/// which looks like a change.
+/// Makes the change time of a subvolume's root durable: a rename sets it in memory only (`btrfs_rename2`). An inode
+/// read again would have the earlier time, which looks like a change.
 pub(super) fn persist_change_time(root: BorrowedFd<'_>, tree: &Path) -> Result<(), Error> {
     let stat = stat(root, tree)?;
     if sys::is_subvolume(root, &stat).io(Operation::Stat, tree)? {

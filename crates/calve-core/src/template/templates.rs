@@ -1,5 +1,3 @@
-//! The templates of one user.
-
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
@@ -36,16 +34,15 @@ impl Deref for HeldTemplate {
 }
 
 impl HeldTemplate {
-    /// Restricts clones of [`Template::tree`] to what a template permits: they fail if they come to an entry that was changed after the
-    /// template was made, and `hardlink` is refused. Only per-file strategies find changed entries; a snapshot looks at nothing.
+    /// Makes clones of [`Template::tree`] refuse `hardlink`, and fail at an entry that changed after the template was
+    /// made. Only per-file strategies find such entries: a snapshot checks none.
     pub fn restrict(&self, options: &mut CloneOptions) {
         let changed = self.template.frozen.moment.parts();
         options.internal.frozen = Some(FrozenSince { name: self.name.clone(), changed });
     }
 }
 
-/// Calls `clone` with the directory that `src` stands for, and with options that fit it: the tree of a template if `src` is `@NAME`, which
-/// is kept as it is until `clone` returns; else `src` itself.
+/// Calls `clone` with the tree and the restrictions of the template `@NAME`, held meanwhile, or with `src` itself.
 ///
 /// # Errors
 /// Fails as `clone` does, and if there is no such template, or if it was changed.
@@ -66,24 +63,18 @@ pub fn with_source<T>(
 }
 
 impl Templates {
-    /// Names the directory that they are kept in, CALVE_HOME. Makes nothing.
+    /// Returns the templates in `home`, CALVE_HOME. Creates nothing.
     pub fn open(home: &Path) -> Self {
         Self { store: Store { path: home.join("templates") } }
     }
 
-    /// Returns the template of that name, as it is written down.
-    ///
-    /// # Errors
-    /// Fails with [`TemplateError::Unknown`] if it does not exist.
+    /// Reads the record of a template. Fails with [`TemplateError::Unknown`] if it is missing.
     pub fn find(&self, name: &str) -> Result<Template, Error> {
         name::check(name)?;
         Ok(self.store.read(name)?.ok_or_else(|| TemplateError::Unknown(name.into()))?)
     }
 
-    /// Returns the template of that name, after a cheap check: its tree is there, the tree's root and the manifest have not been changed.
-    ///
-    /// # Errors
-    /// Fails with [`TemplateError::Unknown`], [`TemplateError::Gone`], [`TemplateError::NotMounted`] or [`TemplateError::Changed`].
+    /// Returns a template after the cheap [`Self::check`], and keeps its files. Fails as [`Self::find`] and that do.
     pub fn hold(&self, name: &str) -> Result<HeldTemplate, Error> {
         let mut template = self.find(name)?;
         loop {
@@ -99,15 +90,13 @@ impl Templates {
         }
     }
 
-    /// Returns every template with its name, sorted. One whose record cannot be read is an error.
+    /// Returns every template, sorted by name. An unreadable record is an error.
     pub fn list(&self) -> Result<Vec<ListedTemplate>, Error> {
         Ok(self.store.names()?.into_iter().map(|name| (name.clone(), self.find(&name))).collect())
     }
 
-    /// Finds at little cost whether a template can be cloned: its files are there, its root and its manifest are as they were.
-    ///
-    /// # Errors
-    /// Fails with [`TemplateError::Gone`], [`TemplateError::NotMounted`], [`TemplateError::Changed`] or [`TemplateError::NotOwn`].
+    /// Checks cheaply that a template can be cloned: its files exist, and its root and manifest are unchanged. Fails
+    /// with [`TemplateError`]: `Gone`, `NotMounted`, `Changed` or `NotOwn`.
     pub fn check(&self, template: &Template) -> Result<(), Error> {
         let gone = || self.store.missing(template);
         let changed = |path: &Path| TemplateError::Changed { name: template.name.clone(), path: path.to_path_buf() };
@@ -127,7 +116,7 @@ impl Templates {
     /// Removes a template. Its name is free on return.
     ///
     /// # Errors
-    /// Fails with [`TemplateError::Unknown`] if it does not exist, and with [`TemplateError::NotMounted`] if its files cannot be reached.
+    /// Fails with [`TemplateError::Unknown`], and with [`TemplateError::NotMounted`] if its files cannot be reached.
     pub fn remove(&self, name: &str) -> Result<SweptTemplates, Error> {
         self.check_removable(name)?;
         let records = self.store.lock()?;
@@ -141,7 +130,7 @@ impl Templates {
     pub fn check_removable(&self, name: &str) -> Result<(), Error> {
         match self.find(name) {
             Ok(template) => self.check_mounted(&template),
-            // A record that cannot be read may be removed.
+            // An unreadable record may be removed.
             Err(Error::Template(TemplateError::Damaged { .. }) | Error::Io { .. }) => Ok(()),
             Err(error) => Err(error),
         }

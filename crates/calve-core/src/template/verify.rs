@@ -1,4 +1,4 @@
-//! Reading a template again, all of it.
+//! Verifies a template by reading all of it.
 
 use std::collections::HashMap;
 use std::os::fd::AsFd as _;
@@ -67,11 +67,11 @@ impl Difference {
 }
 
 impl Templates {
-    /// Reads everything in a template again, and compares it with the manifest. If nothing differs, clones of it no longer fail because
-    /// of changes before this one (a restored backup looks changed).
+    /// Reads a whole template and compares it with the manifest. If nothing differs, earlier change times no longer
+    /// make its clones fail (a restored backup looks changed).
     ///
     /// # Errors
-    /// Fails with [`crate::error::TemplateError::Gone`], and with [`crate::error::TemplateError::Damaged`] if the manifest is not the one that was written.
+    /// Fails with [`crate::error::TemplateError`]: `Gone`, or `Damaged` if the manifest is not the one written.
     pub fn verify(&self, name: &str, cancel: &CancelToken) -> Result<Verification, Error> {
         let template = self.find(name)?;
         let lock = self.store.hold(&template.version)?;
@@ -83,7 +83,7 @@ impl Templates {
         let root = open_tree(&template.tree)?;
         // Another process may have verified it just now.
         if Stamp::new(&store::stat(root.as_fd(), &template.tree)?) != self.find(name)?.frozen.root {
-            // Until it is written down again, no clone can be made of it, so this disturbs none. Where nothing can be written, it is read.
+            // A changed template cannot be cloned, so this disturbs no clone. It fails on a read-only file system.
             let _ = persist_change_time(root.as_fd(), &template.tree);
         }
         let moment = Moment::of_clock();
@@ -106,7 +106,7 @@ impl Templates {
         Ok(Verification { template, differences })
     }
 
-    /// Writes down that nothing has changed until `moment`, as was found by reading everything.
+    /// Records that nothing changed until `moment`, as a full read has found.
     fn freeze_again(&self, template: &Template, moment: Moment) -> Result<(), Error> {
         let frozen = frozen_state(&template.tree, &template.manifest, moment)?;
         let records = self.store.lock()?;
@@ -117,7 +117,7 @@ impl Templates {
     }
 }
 
-/// Compares two manifests, in no order. `None` if one cannot be understood.
+/// Compares two manifests, in no particular order. `None` if one cannot be parsed.
 fn compare(written: &str, now: &str) -> Option<Vec<Difference>> {
     let now = lines_after(HEAD, now)?.map(|line| line.map(|line| (line.path, line.keywords)));
     let mut now: HashMap<Vec<u8>, &str> = now.collect::<Option<_>>()?;
@@ -137,7 +137,6 @@ fn compare(written: &str, now: &str) -> Option<Vec<Difference>> {
     Some(differences)
 }
 
-/// Returns the names of the keywords that only one line has, or whose values differ.
 fn changed(old: &str, new: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (these, others) in [(old, new), (new, old)] {

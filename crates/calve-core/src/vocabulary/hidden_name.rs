@@ -1,4 +1,4 @@
-//! The names of hidden siblings: `.calve-<purpose>-<user>-<machine>-<boot>-<random>`, and `.lock` behind it for the lock.
+//! The names of hidden siblings: `.calve-<purpose>-<user>-<machine>-<boot>-<random>`, with `.lock` added for the lock.
 
 use strum::{Display, EnumString};
 
@@ -39,29 +39,27 @@ impl<'n> HiddenNameParts<'n> {
     }
 }
 
-/// Composes a new name. `random` makes it unique.
 pub(crate) fn new_name(purpose: Purpose, user: u32, machine: &str, boot: &str, random: u64) -> String {
     format!("{PREFIX}{purpose}-{user}-{machine}-{boot}-{random:016x}")
 }
 
-/// Returns the name of this user's directory for templates that are not below CALVE_HOME.
+/// Returns the name of this user's directory for templates outside of CALVE_HOME.
 pub(crate) fn templates_directory() -> String {
     format!("{PREFIX}templates-{}", rustix::process::geteuid().as_raw())
 }
 
-/// Returns whether a name is Calve's own, of any user on any machine: no part of what a user wants cloned.
+/// Returns whether a name is Calve's own, of any user on any machine, and not to be cloned.
 pub(crate) fn is_calves_own(name: &[u8]) -> bool {
     const KINDS: [&[u8]; 5] = [b"staging-", b"trash-", b"overlay-", b"spares-", b"templates-"];
     name.first() == Some(&b'.')
         && name.strip_prefix(b".calve-").is_some_and(|rest| KINDS.iter().any(|kind| rest.starts_with(kind)))
 }
 
-/// Returns whether a name is Calve's own and outlives no command: all but the places of spares and templates.
+/// Returns whether a name is Calve's own and temporary: not a place of spares or templates.
 pub(crate) fn is_passing(name: &[u8]) -> bool {
     is_calves_own(name) && !name.starts_with(b".calve-spares-") && !name.starts_with(b".calve-templates-")
 }
 
-/// Returns whether a name is that of a tree that was removed and is still to be deleted.
 pub fn is_trash(name: &[u8]) -> bool {
     name.starts_with(b".calve-trash-")
 }

@@ -1,4 +1,4 @@
-//! Words that reports and errors are made of. They import nothing else of this crate.
+//! The vocabulary of reports and errors. It imports nothing else of this crate.
 
 pub(crate) mod hidden_name;
 pub(crate) mod operation;

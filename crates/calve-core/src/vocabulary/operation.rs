@@ -1,6 +1,4 @@
-//! Operations that can fail.
-
-/// Operations for which the same remedies help.
+/// Groups of operations with the same remedies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Open,
@@ -14,8 +12,8 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// Declares the operations of a library that can fail: an enum whose variants are displayed as verb phrases that a path follows. A variant after
-/// the semicolon holds the operation of another library, and is displayed as that one.
+/// Declares the operations of a library that can fail: an enum whose variants are displayed as verb phrases before a
+/// path. A variant after the semicolon holds the operation of another library, and is displayed as that one.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! operations {

@@ -1,18 +1,17 @@
-//! Warnings and reasons for which an entry is not in a clone, as values. Programs compare these; people read the texts.
+//! Warnings, and reasons to leave out an entry. Programs compare the values; people read the texts.
 
 use std::fmt;
 
 use strum::{Display, VariantNames};
 
-/// Which warning it is. Its code is its name in snake case.
+/// The kind of a warning. Its code is its name in snake case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum WarningCode {
     /// macOS: the flags of a file could not be set.
     AttributeNotKept,
-    /// The cache of hashes could not be written.
     CacheNotWritten,
-    /// The cache of hashes could not be read.
+    /// The cache of hashes could not be read, or is damaged.
     CacheUnusable,
     /// macOS: `clonefile` dropped something.
     ClonefileDrops,
@@ -20,7 +19,6 @@ pub enum WarningCode {
     DeletedInPlace,
     /// A further name became a file of its own.
     HardLinkNotKept,
-    /// A list of the report was cut.
     ListTruncated,
     /// Nested subvolumes were snapshotted one after the other.
     NestedSubvolumes,
@@ -32,11 +30,8 @@ pub enum WarningCode {
     NotSwept,
     /// The entry that was replaced is still there under a hidden name.
     OldNotRemoved,
-    /// An owner or group could not be set.
     OwnerNotKept,
-    /// Set-user-ID or set-group-ID bits were dropped.
     SetIdDropped,
-    /// The file system does not tell what files share.
     SharingUnknown,
     /// Leftovers of a killed run were removed.
     Swept,
@@ -44,7 +39,6 @@ pub enum WarningCode {
     TimesNotKept,
     /// Entries that were removed earlier cannot be deleted.
     TrashStuck,
-    /// An extended attribute could not be set.
     XattrNotKept,
 }
 
@@ -59,7 +53,7 @@ impl WarningCode {
     }
 }
 
-/// Why a file shares nothing after the fact.
+/// Why a file was not deduped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display)]
 pub enum LeftReason {
     #[strum(serialize = "on a file system that cannot share blocks after the fact")]
@@ -99,7 +93,7 @@ pub enum SkipReason {
     /// It is a device node, which only a privileged user can create.
     Device,
     OtherFileSystem,
-    /// The caller may not read it, and permitted that it is left out.
+    /// The caller may not read it, and permits leaving it out.
     Unreadable,
     PermissionDenied,
     Changed,
@@ -116,7 +110,6 @@ pub enum SkipReason {
 }
 
 impl SkipReason {
-    /// Returns the reason in a few words, as in receipts.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Excluded => "excluded",

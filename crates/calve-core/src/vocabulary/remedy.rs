@@ -1,4 +1,4 @@
-//! Remedies against errors and refusals. The program has words of its own for those that a command of its offers.
+//! Remedies for errors and refusals. The program has its own words for those that one of its commands offers.
 
 use std::path::PathBuf;
 

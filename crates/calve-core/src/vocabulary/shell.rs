@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Returns a path as a word that can be copied into a command line as it stands.
+/// Returns a path as a word to paste into a command line.
 pub fn word(path: &Path) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%".contains(c);
     let start = if path.as_os_str().as_encoded_bytes().starts_with(b"-") { "./" } else { "" };
@@ -13,7 +13,7 @@ pub fn word(path: &Path) -> String {
     }
 }
 
-/// Quotes bytes as `$'…'`, for characters that no terminal shows and bytes that are no text.
+/// Quotes bytes as `$'…'`, for control characters and bytes that are not text.
 pub fn ansi_c(bytes: &[u8]) -> String {
     let escaped = |c: char| match c {
         '\n' => r"\n".to_owned(),

@@ -1,4 +1,4 @@
-//! Strategies, what may be required of them, and why one declined.
+//! Strategies, requirements and refusals.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
@@ -46,25 +46,25 @@ fn no_strategy(name: &str) -> String {
 /// Which strategies may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Choice {
-    /// The fastest that this pair of places really offers.
+    /// The fastest one that this source and destination really offer.
     #[default]
     Fastest,
     /// This one or none.
     Only(Strategy),
 }
 
-/// A property without which the clone must not be made.
+/// A property that the clone must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "snake_case", parse_err_ty = String, parse_err_fn = no_requirement)]
 pub enum Requirement {
     /// The cost does not grow with the tree.
     Instant,
-    /// No file data is written by Calve itself.
+    /// Calve itself writes no file data.
     Cow,
-    /// No entry changed from the beginning to the end, so that the clone is the source as it was at one moment. A snapshot is;
-    /// the per-file strategies look at every entry's change time (ctime) again before the clone gets its name. Times of whole
-    /// seconds (ext3, FAT) hide a change within the first second. On Linux the source must be on ext4, XFS or btrfs: elsewhere a store
-    /// through a shared mapping may leave no trace.
+    /// The clone equals the source at one moment: no entry changed while it was made. A snapshot is stable; the
+    /// per-file strategies check every change time (ctime) again before the clone gets its name. Times in whole seconds
+    /// (ext3, FAT) hide a change within the first second. On Linux the source must be on ext4, XFS or btrfs: elsewhere
+    /// a store through a shared mapping may leave no trace.
     Stable,
 }
 

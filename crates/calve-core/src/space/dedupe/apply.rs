@@ -1,4 +1,4 @@
-//! Sharing within groups of files, in parallel.
+//! Shares extents within groups of files, in parallel.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -20,7 +20,6 @@ use crate::sys::{self, Extent};
 use crate::vocabulary::reason::LeftReason;
 
 impl Finder<'_> {
-    /// Shares within each group, and caches the hashes of its members.
     pub(super) fn share(&mut self, mut groups: FileGroups) {
         put_sources_first(self, &mut groups);
         let finder = &*self;
@@ -51,7 +50,7 @@ impl ShareWorker<'_> {
         self.finder.known[index as usize]
     }
 
-    /// Shares within a group of files, of which the source is the first.
+    /// `group` begins with the source.
     fn group(&mut self, group: &[u32]) {
         let finder = self.finder;
         finder.options.progress.add(group.len() as u64, 0);
@@ -65,7 +64,7 @@ impl ShareWorker<'_> {
             }
             return;
         }
-        // btrfs shares a file only with one that is alike in NOCOW: the others of a set are shared with each other.
+        // btrfs shares only files that agree in NOCOW. Those that differ from the source are shared with each other.
         let mut rest = group.to_vec();
         let mut is_first = true;
         while let Some(refused) = self.share_with_first(rest, is_first) {
@@ -83,7 +82,7 @@ impl ShareWorker<'_> {
         }
     }
 
-    /// Shares the first of `files` that opens with the others. Returns those that differ from it in NOCOW, if any, the ones to share with first.
+    /// Shares the first file that opens with the others. Returns those that differ in NOCOW, unchangeable ones first.
     fn share_with_first(&mut self, files: Vec<u32>, is_first: bool) -> Option<Vec<u32>> {
         let finder = self.finder;
         let mut order = files.into_iter();
@@ -128,7 +127,7 @@ impl ShareWorker<'_> {
         }
     }
 
-    /// Shares a file, or leaves it alone and counts it. Returns false if it was refused because only one of the two has copy-on-write turned off.
+    /// Shares a file, or counts it as left alone. Returns false if only one of the two files is NOCOW.
     fn member(&mut self, source: u32, file: &OwnedFd, extents: &[Extent], index: u32) -> bool {
         let finder = self.finder;
         let item = &finder.catalog.items[index as usize];
@@ -192,7 +191,7 @@ impl ShareWorker<'_> {
     }
 }
 
-/// Stands for contents that were never hashed: those of one group. A hash has the lowest bit set.
+/// Returns a stand-in for the unhashed contents of a group. Unlike a hash, it has the lowest bit clear.
 fn placeholder(source: &Item) -> Content {
     let mut content = Content::default();
     content[1] = 2;

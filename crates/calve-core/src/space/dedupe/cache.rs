@@ -1,7 +1,6 @@
-//! Facts about files that earlier runs found, so that they need not be read again.
+//! Caches the hashes and addresses of files for later runs.
 //!
-//! One file for each device: a header, then records of 48 bytes sorted by inode. A file that does not have the hash that its header
-//! says is not used.
+//! One file per device: a header with the hash of the rest, then records of 48 bytes sorted by inode.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Seek, Write};
@@ -21,9 +20,9 @@ const RECORD: usize = 48;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct KnownContent {
-    /// Zeros when nothing is.
+    /// Zeros if unknown.
     pub(super) content: Content,
-    /// Where it lay after the last run; zero when that is not known.
+    /// The file's address after the last run; zero if unknown.
     pub(super) address: u64,
 }
 
@@ -51,7 +50,7 @@ pub(super) fn file_name(directory: &Path, volume: &Volume) -> PathBuf {
 }
 
 impl Cache {
-    /// Loads the cache from a file. It is empty if there is no file. Returns an error, in words, if there is a file that cannot be used.
+    /// Returns an empty cache if there is no file. Fails with a reason in words if the file is unusable.
     pub(super) fn load(path: &Path) -> Result<Self, &'static str> {
         let mut bytes = Vec::new();
         let read = open(path, OFlags::RDONLY).and_then(|mut file| {
@@ -83,7 +82,7 @@ impl Cache {
         Some(parse(&self.records()[at]).1)
     }
 
-    /// Writes the new entries, sorted by inode, and the old ones of other files to a file that then takes the old one's place.
+    /// Replaces the file by one with the entries `now`, sorted by inode, and the old entries of other inodes.
     pub(super) fn save(&self, path: &Path, now: impl Iterator<Item = (Key, KnownContent)>) -> std::io::Result<()> {
         let directory = path.parent().unwrap_or(Path::new("."));
         std::fs::DirBuilder::new().recursive(true).create(directory)?;
@@ -120,7 +119,7 @@ impl Cache {
             while let Some(kept) = old.next_if(|(kept, _)| kept.0 < key.0) {
                 put(kept)?;
             }
-            // Only the newest fact of an inode counts.
+            // Only the newest entry of an inode counts.
             while old.next_if(|(kept, _)| kept.0 == key.0).is_some() {}
             put((key, known))?;
         }

@@ -25,7 +25,7 @@ pub(super) struct Item {
     pub(super) size: u64,
     /// From the modification and change times.
     pub(super) stamp: u64,
-    /// From the path below its root: equal for files of the same place in two trees.
+    /// From the path below the root: equal for the same path in two trees.
     pub(super) path_hash: u64,
     /// In the order of a worker's walk.
     pub(super) directory: u32,
@@ -50,14 +50,14 @@ pub(super) struct Catalog {
 
 #[derive(Default)]
 pub(super) struct Collector {
-    /// Each with the number of its directory below.
+    /// Their `directory` counts within this collector.
     items: Vec<Item>,
     directories: Vec<Directory>,
     names: Vec<u8>,
     directory_hash: u64,
     /// Regular files seen, of any size.
     pub(super) files: u64,
-    /// The number of those on file systems that cannot share after the fact, and the first: its root, and its path below that.
+    /// The number of files on file systems that cannot dedupe; the first one's root, and its path below that.
     pub(super) elsewhere: Option<(u64, usize, PathBuf)>,
 }
 
@@ -88,7 +88,7 @@ impl SpaceVisitor for Collector {
             return;
         }
         if self.directories.is_empty() {
-            // A path that is a file.
+            // The root itself is a file.
             self.enter(folder);
         }
         self.items.push(Item {
@@ -107,7 +107,6 @@ impl SpaceVisitor for Collector {
     }
 }
 
-/// Returns the files on file systems that cannot share after the fact.
 pub(super) fn left_elsewhere(collectors: &[Collector], roots: &[Source]) -> Option<LeftFiles> {
     let found: Vec<_> = collectors.iter().filter_map(|collector| collector.elsewhere.as_ref()).collect();
     let first_path = found.iter().map(|(_, root, below)| full_path(&roots[*root], below)).min()?;
@@ -146,7 +145,7 @@ impl Catalog {
     }
 }
 
-/// Opens files of a catalog: one per thread. Keeps some directories open.
+/// Opens a catalog's files, and keeps some directories open. One per thread.
 pub(super) struct Opener<'a> {
     catalog: &'a Catalog,
     roots: &'a [Source],
@@ -155,12 +154,12 @@ pub(super) struct Opener<'a> {
 }
 
 impl<'a> Opener<'a> {
-    /// Each of the threads, which share one table of descriptors, may have two openers.
+    /// The threads share one table of descriptors, and each may have two openers.
     pub(super) fn new(catalog: &'a Catalog, roots: &'a [Source], threads: usize) -> Self {
         Self { catalog, roots, kept: VecDeque::new(), most_kept: open_directories_per_worker(threads, 2).min(6) }
     }
 
-    /// Opens an item. Returns `None` if the item has changed since the catalog was made.
+    /// Returns `None` if the item has changed since the catalog was made.
     pub(super) fn open(&mut self, item: &Item) -> sys::Result<Option<OwnedFd>> {
         let name = self.catalog.name(item);
         let directory = self.directory(item.directory)?;
@@ -180,7 +179,7 @@ impl<'a> Opener<'a> {
             let root = self.roots[usize::from(directory.root)].directory();
             let below = directory.node.path();
             let opened = match sys::open_beneath(root, &below, sys::PATH_ONLY | OFlags::DIRECTORY) {
-                // An empty path is the root itself; a long one, an old kernel or a filter need another way.
+                // The path is empty (the root) or too long, or an old kernel or a filter refuses the call.
                 Err(_) => directory.node.open(root, sys::PATH_ONLY)?,
                 Ok(opened) => opened,
             };
@@ -191,7 +190,6 @@ impl<'a> Opener<'a> {
     }
 }
 
-/// Returns a number that changes when the file does.
 fn stamp(stat: &Stat) -> u64 {
     #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
     let parts = [stat.st_mtime as u64, stat.st_mtime_nsec as u64, stat.st_ctime as u64, stat.st_ctime_nsec as u64];

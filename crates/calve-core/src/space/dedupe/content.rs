@@ -1,4 +1,4 @@
-//! The contents of a file as a number of 128 bits: BLAKE3 (O'Connor et al. 2020). The kernel compares the bytes themselves later.
+//! A file's contents as 128 bits of BLAKE3 (O'Connor et al. 2020). The kernel compares the bytes themselves later.
 
 use std::os::fd::BorrowedFd;
 
@@ -11,7 +11,6 @@ pub(super) type Content = [u8; 16];
 
 const PART: usize = 64 * 1024;
 
-/// Room to read into: one per thread.
 pub(super) struct Reader(Vec<u8>);
 
 impl Reader {
@@ -25,7 +24,7 @@ impl Reader {
         Ok(shortened(&blake3::hash(&self.0[..read])))
     }
 
-    /// Hashes a file of `size` bytes. Zeros of a large file do not count, so that holes need not be read. `None` if the file is shorter by now.
+    /// Hashes a file, without the zeros of a large one, so that holes need not be read. `None` if it is shorter by now.
     pub(super) fn whole(
         &mut self,
         file: BorrowedFd<'_>,
@@ -49,7 +48,7 @@ impl Reader {
                 Err(Errno::INVAL) => {}
                 Err(errno) => return Err(errno),
             }
-            // A few parts before the next question: most files have no holes.
+            // Several parts for each lseek(2): most files have no holes.
             for _ in 0..64 {
                 if position >= size {
                     break;
@@ -76,7 +75,7 @@ fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], position: u64) -> sys::Resul
 
 pub(super) fn shortened(hash: &blake3::Hash) -> Content {
     let mut content: Content = hash.as_bytes()[..16].try_into().unwrap_or_default();
-    // Zero means that nothing is known.
+    // Zero means unknown.
     content[0] |= 1;
     content
 }

@@ -1,4 +1,4 @@
-//! Finding files that hold the same: by size, by the same path in two trees, by hash.
+//! Finds files with equal contents: by size, by the same path in two trees, by hash.
 
 use std::collections::HashMap;
 use std::os::fd::AsFd;
@@ -21,12 +21,12 @@ const SMALL: u64 = 64 * 1024;
 /// btrfs keeps nothing longer in its metadata.
 const LONGEST_INLINE: u64 = 4096;
 
-/// Returns whether contents are a placeholder for those of one group, which has to be hashed. A hash would have the lowest bit set.
+/// Returns whether contents are a placeholder of a group, which has to be hashed. A hash has the lowest bit set.
 fn is_placeholder(known: &KnownContent) -> bool {
     known.is_known() && known.content[0] & 1 == 0 && known.address != INLINE
 }
 
-/// The contents read of files that share all their extents, which need to be read once.
+/// Files that share all their extents are read once.
 type ContentByExtents = HashMap<(u16, u64, Vec<(u64, u64)>), Content>;
 
 struct HashWorker<'a> {
@@ -52,7 +52,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns the ranges of items of one size that have two items or more.
+    /// Returns the ranges of two or more items of one size.
     fn classes(&self) -> Vec<std::ops::Range<usize>> {
         let mut end = 0;
         let classes = self.catalog.items.chunk_by(|a, b| class(a) == class(b)).map(|alike| {
@@ -62,7 +62,7 @@ impl Finder<'_> {
         classes.filter(|class| class.len() > 1).collect()
     }
 
-    /// Decides which items of a class are hashed, and which are taken to hold the same as the file of the same path in another tree.
+    /// Decides which items of a class are hashed, and which are assumed equal to the same path in another tree.
     fn plan(&mut self, class: std::ops::Range<usize>, leaders: &mut HashMap<u32, u32>, to_hash: &mut Vec<u32>) {
         let first = self.known[class.start];
         if first.is_known() && self.known[class.clone()].iter().all(|known| known.content == first.content) {
@@ -99,7 +99,6 @@ impl Finder<'_> {
         }
     }
 
-    /// Reads and hashes files, in the order in which they lie in their directories.
     fn hash(&mut self, mut wanted: Vec<u32>) {
         let catalog = self.catalog;
         wanted.sort_unstable_by_key(|&index| catalog.items[index as usize].directory);
@@ -110,7 +109,7 @@ impl Finder<'_> {
         for (index, known) in &beginnings {
             *counts.entry((class(&catalog.items[*index as usize]), known.content)).or_default() += 1;
         }
-        // A class with a hash that is known already has to be hashed wholly: beginnings are not kept.
+        // Beginnings are not cached, so the files of a class with a known hash must be hashed as a whole.
         let mut with_hash: HashMap<(u16, u64), bool> = HashMap::new();
         for (item, known) in catalog.items.iter().zip(&self.known).filter(|(item, _)| item.size > SMALL) {
             *with_hash.entry(class(item)).or_default() |= known.is_known();
@@ -187,7 +186,6 @@ impl Finder<'_> {
         workers.into_iter().flat_map(|worker| worker.found).collect()
     }
 
-    /// Puts together what holds the same.
     fn groups(&self, classes: &[std::ops::Range<usize>], leaders: &HashMap<u32, u32>) -> FileGroups {
         let mut groups = FileGroups::default();
         let mut class_members: Vec<(Content, u32, bool, u32)> = Vec::new();
@@ -195,9 +193,9 @@ impl Finder<'_> {
             class_members.clear();
             for index in class.clone() {
                 let leader = leaders.get(&(index as u32)).map_or(index, |leader| *leader as usize);
-                // An item that was not hashed has only the files of its own path.
+                // An unhashed item only matches files of its own path.
                 let alone = if self.known[leader].is_known() { u32::MAX } else { leader as u32 };
-                // Those to share with come first, whatever their paths are.
+                // Files to share with come first, whatever their paths.
                 let may_change = self.may_change(index as u32);
                 class_members.push((self.known[leader].content, alone, may_change, index as u32));
             }
@@ -211,7 +209,7 @@ impl Finder<'_> {
         groups
     }
 
-    /// Hashes the files that did not hold the same as the file of the same path, and gives them another chance.
+    /// Hashes the files that differ from the same path in another tree, and groups them again.
     fn second_round(&mut self, classes: &[std::ops::Range<usize>], mut differing: Vec<u32>) {
         differing.sort_unstable();
         let mut again = Vec::new();
@@ -238,7 +236,7 @@ impl Finder<'_> {
         }
         let groups = self.groups(&again, &HashMap::new());
         self.share(groups);
-        // They were compared a second time, and changed in between.
+        // They differ in spite of equal hashes, so they changed in between.
         let differing = std::mem::take(&mut self.sharing().differing);
         differing.into_iter().for_each(|index| self.sharing().leave(index, CHANGED));
     }

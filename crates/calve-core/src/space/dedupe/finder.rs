@@ -1,4 +1,4 @@
-//! The files that may hold the same, in the order in which they are compared, and the account of what came of them.
+//! The files that may be equal, in the order of comparison, and the account of the results.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,14 +29,13 @@ pub(super) enum Fate {
     Already,
 }
 
-/// A file that holds the contents of `source`, and where it lies.
+/// A file with the contents of `source`, and its address.
 pub(super) struct Note {
     pub(super) index: u32,
     pub(super) source: u32,
     pub(super) address: u64,
 }
 
-/// The results of all workers, which each of them adds to.
 #[derive(Default)]
 pub(super) struct Sharing {
     pub(super) report: DedupeReport,
@@ -51,7 +50,6 @@ impl Sharing {
         Mutex::new(Self { report, fates: vec![Fate::Nothing; items], ..Self::default() })
     }
 
-    /// Counts the files of this fate.
     pub(super) fn count(&self, fate: Fate) -> u64 {
         self.fates.iter().filter(|&&one| one == fate).count() as u64
     }
@@ -66,13 +64,13 @@ impl Sharing {
     }
 }
 
-/// Returns what only files that may hold the same have in common.
+/// Only files of one class can be equal and share extents.
 pub(super) fn class(item: &Item) -> (u16, u64) {
     (item.file_system, item.size)
 }
 
 impl Finder<'_> {
-    /// Sorts the items so that those that may be alike are together, each inode once, with their cached hashes.
+    /// Sorts the items by class and path, each inode once, and returns their cached hashes.
     pub(super) fn order(catalog: &mut Catalog, known: impl Fn(&Item) -> Option<KnownContent>) -> Vec<KnownContent> {
         let items = &mut catalog.items;
         items.sort_unstable_by_key(|item| (class(item), item.device, item.inode, item.root));
@@ -85,7 +83,7 @@ impl Finder<'_> {
         self.options.cancel.is_cancelled()
     }
 
-    /// Returns whether a file's extents may be replaced, which is never so in the trees to share with.
+    /// Returns whether a file's extents may be replaced: never in the trees to share with.
     pub(super) fn may_change(&self, index: u32) -> bool {
         usize::from(self.catalog.items[index as usize].root) >= self.options.against.len()
     }

@@ -2,7 +2,7 @@
 
 use super::finder::Finder;
 
-/// Files that hold the same, or are taken to: numbers of items, of each group the one to share with first.
+/// Indices of items that are equal, or assumed to be. Each group begins with the file to share with.
 #[derive(Default)]
 pub(super) struct FileGroups {
     members: Vec<u32>,
@@ -33,7 +33,7 @@ impl FileGroups {
         start as usize..self.ends[group] as usize
     }
 
-    /// Returns the groups with something to share, by their directories, whose descriptors are kept for all their files.
+    /// Returns the groups with something to share, by directory, so that open directories are reused.
     pub(super) fn in_order(&self, finder: &Finder<'_>) -> Vec<u32> {
         let against = finder.options.against.len();
         let item = |at: usize| &finder.catalog.items[self.members[at] as usize];

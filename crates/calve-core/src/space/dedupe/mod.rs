@@ -1,5 +1,5 @@
-//! Sharing what several files hold alike. Only FIDEDUPERANGE is used: the kernel compares both sides under its locks, so that
-//! nothing but the place of the bytes can change, whatever other programs do at the same time.
+//! Shares the extents of equal files, only by FIDEDUPERANGE: the kernel compares both sides under its locks, so that
+//! only the place of the bytes can change, whatever other programs do meanwhile.
 
 mod apply;
 mod cache;
@@ -31,18 +31,17 @@ use crate::tree::source::Source;
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::WarningCode;
 
-/// Finds files below `paths` that hold the same, and makes them share their extents.
+/// Finds equal files below `paths` and makes them share their extents. Contents and metadata stay as they are.
 ///
-/// Contents, times, modes, attributes and owners stay as they are. btrfs and XFS can do this; elsewhere it fails with
-/// [`Error::NoDedupe`].
+/// Works on btrfs and XFS. Fails with [`Error::NoDedupe`] elsewhere.
 pub fn dedupe(paths: &[impl AsRef<Path>], options: &DedupeOptions) -> Result<DedupeReport, Error> {
     let begin = Instant::now();
     let paths = options.against.iter().map(PathBuf::as_path).chain(paths.iter().map(AsRef::as_ref));
     let mut roots = paths.map(Source::open).collect::<Result<Vec<_>, _>>()?;
-    // No file is to count twice. The number of the others tells which they are.
+    // No file may count twice. The first roots are those to share with: see `may_change`.
     let asked = roots.split_off(options.against.len());
     let nested = nested(&asked, options.mounts)?;
-    // A tree that the others are to share with is not changed, even if it is named among them.
+    // A tree to share with is not changed, even if it is also named among the others.
     let is_source = |root: &Source| roots.iter().any(|source| source.identity() == root.identity());
     let asked = asked.into_iter().zip(nested).filter(|(root, is_nested)| !is_nested && !is_source(root));
     let asked: Vec<_> = asked.map(|(root, _)| root).collect();
@@ -73,7 +72,7 @@ pub fn dedupe(paths: &[impl AsRef<Path>], options: &DedupeOptions) -> Result<Ded
     let free =
         |used: &[&Arc<Volume>]| used.iter().filter(|one| one.device == one.file_system).map(|one| free(one)).sum();
     if options.mode == DedupeMode::Share {
-        // Data that wait in memory have no address yet, and would be written file by file.
+        // Unwritten data has no address yet, and would be written file by file.
         for volume in &used {
             let _ = sys::sync_file_system(volume.directory());
         }
@@ -86,7 +85,7 @@ pub fn dedupe(paths: &[impl AsRef<Path>], options: &DedupeOptions) -> Result<Ded
     let shared_files = finder.sharing().count(Fate::Shared);
     if options.mode == DedupeMode::Share && shared_files > 0 {
         for volume in used.iter().filter(|volume| volume.rules == sys::SpaceRules::Btrfs) {
-            // Freed space counts as free only then.
+            // Freed space counts as free only after a sync.
             let _ = sys::sync_file_system(volume.directory());
         }
     }
@@ -100,7 +99,7 @@ pub fn dedupe(paths: &[impl AsRef<Path>], options: &DedupeOptions) -> Result<Ded
     Ok(report)
 }
 
-/// Returns the bytes that are free now, for everybody or for root alone. 0 if it is not known.
+/// Returns the free bytes, including those reserved for root. 0 if unknown.
 fn free(volume: &Volume) -> i64 {
     let status = rustix::fs::fstatvfs(volume.directory());
     let bytes = status.map_or(0, |status| status.f_bfree.saturating_mul(status.f_frsize));

@@ -1,4 +1,4 @@
-//! Threads that share out pieces of work, in order.
+//! Distributes pieces of work among threads, in order.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -32,7 +32,7 @@ pub(super) fn for_each<W: Send>(
         state
     };
     std::thread::scope(|scope| {
-        // This thread is one of them, so that the work is done even where no other can be started.
+        // This thread is one of them, so the work is done even if no other can be started.
         let start = |_| std::thread::Builder::new().name("calve".into()).spawn_scoped(scope, worker).ok();
         let others: Vec<_> = (1..threads.min(count.div_ceil(TOGETHER))).map_while(start).collect();
         let mut states = vec![worker()];

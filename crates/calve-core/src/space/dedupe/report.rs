@@ -1,5 +1,3 @@
-//! The options and the result of sharing.
-
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,12 +21,12 @@ pub enum DedupeMode {
     DryRun,
 }
 
-/// How to share. `DedupeOptions::default()` is what most callers want.
+/// How to share. `DedupeOptions::default()` suits most callers.
 #[derive(Debug, Clone, Default)]
 pub struct DedupeOptions {
     /// Sharing, or only a plan.
     pub mode: DedupeMode,
-    /// Trees to share with: nothing in them changes its place, and only what is also in one of them is shared.
+    /// Trees to share with. They stay as they are, and only files with an equal in one of them are shared.
     pub against: Vec<PathBuf>,
     /// A directory that caches the hashes of files for the next run.
     pub cache: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! Sharing the extents of one file with another that holds the same: the kernel compares, and this measures what came of it.
+//! Shares the extents of one file with an equal one: the kernel compares, and this measures the result.
 
 use std::os::fd::BorrowedFd;
 
@@ -17,7 +17,7 @@ pub(super) fn extents_of(file: BorrowedFd<'_>) -> sys::Result<Vec<Extent>> {
     Ok(extents)
 }
 
-/// Returns a file's address on the disk, by its first extent. Zero if it has none.
+/// Returns the disk address of a file's first extent, or zero.
 pub(super) fn address_of(extents: &[Extent]) -> u64 {
     match extents.first() {
         Some(first) if first.inline => INLINE,
@@ -29,14 +29,13 @@ pub(super) fn address_of(extents: &[Extent]) -> u64 {
 /// The address of contents that are kept in the metadata.
 pub(super) const INLINE: u64 = 1;
 
-/// Returns how many bytes of two files lie at the same addresses.
 pub(super) fn common_bytes(a: &[Extent], b: &[Extent]) -> u64 {
     let (mut i, mut j, mut common) = (0, 0, 0);
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
         let (x_end, y_end) = (x.logical + x.length, y.logical + y.length);
         let overlap = x_end.min(y_end).saturating_sub(x.logical.max(y.logical));
         let same = match x.encoded || y.encoded {
-            // Only the beginning of compressed ones is known.
+            // Only the start of a compressed extent is known.
             true => x.physical == y.physical,
             false => x.physical.wrapping_sub(x.logical) == y.physical.wrapping_sub(y.logical),
         };
@@ -48,22 +47,20 @@ pub(super) fn common_bytes(a: &[Extent], b: &[Extent]) -> u64 {
     common
 }
 
-/// Returns the bytes of a file that have an address.
 pub(super) fn disk_bytes(extents: &[Extent]) -> u64 {
     extents.iter().filter(|extent| extent.has_address).map(|extent| extent.length).sum()
 }
 
-/// It was removed or written to since it was found.
 pub(super) const CHANGED: LeftReason = LeftReason::Skipped(SkipReason::Changed);
 
 pub(super) enum ShareOutcome {
-    /// So many bytes more than before lie where the source's lie; and its address.
+    /// The number of newly shared bytes, and the file's address.
     Now(u64, u64),
     Already(u64),
     Differs,
 }
 
-/// Makes `dst` use the extents of `src` where they hold the same, by whole ranges of `dst` that are not holes.
+/// Makes `dst` use the extents of `src` where their contents are equal, by whole ranges of `dst` that are not holes.
 pub(super) fn share(
     src: BorrowedFd<'_>,
     src_extents: &[Extent],
@@ -80,7 +77,7 @@ pub(super) fn share(
     let mut differs = false;
     let mut at = 0;
     'file: while at < before.len() {
-        // Neighbours are asked for together.
+        // Adjacent extents form one request.
         let begin = before[at].logical;
         let mut end = begin;
         while at < before.len() && before[at].logical == end {
@@ -101,11 +98,11 @@ pub(super) fn share(
             position += length;
         }
     }
-    // Its own word for how much it shared cannot be trusted.
+    // The kernel's own count of shared bytes cannot be trusted.
     let after = extents_of(dst)?;
     let mut now = common_bytes(src_extents, &after);
     if now < disk_bytes(&after) {
-        // The source's own may have moved meanwhile.
+        // The source's extents may have moved meanwhile.
         now = common_bytes(&extents_of(src)?, &after);
     }
     let now = now.saturating_sub(common);
@@ -115,7 +112,7 @@ pub(super) fn share(
     Ok(ShareOutcome::Now(now, address_of(&after)))
 }
 
-/// Fails as [`share`] would because of the mount or the owner: asked for no bytes, the kernel checks these (fs/remap_range.c).
+/// Fails as [`share`] would because of mount or owner: for zero bytes, the kernel checks only these (fs/remap_range.c).
 pub(super) fn may_share(src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> sys::Result<()> {
     if sys::is_immutable(dst) {
         return Err(Errno::PERM);
@@ -123,7 +120,6 @@ pub(super) fn may_share(src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> sys::Result
     sys::dedupe_range(src, 0, 0, dst, 0).map(|_| ())
 }
 
-/// Returns why the kernel would not share a file's extents.
 pub(super) fn refusal(errno: Errno, src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> LeftReason {
     match errno {
         Errno::PERM if sys::is_immutable(dst) => LeftReason::Immutable,

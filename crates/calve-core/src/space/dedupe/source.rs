@@ -1,4 +1,4 @@
-//! Chooses the file in each group whose extents the others will share. The choice decides how much space is saved and how fast reads are.
+//! Chooses the file in each group whose extents the others will share: it decides the saved space and the read speed.
 
 use std::collections::HashMap;
 use std::os::fd::AsFd;
@@ -23,7 +23,7 @@ struct Chooser<'a> {
     best: Vec<(usize, usize)>,
 }
 
-/// Puts the file to share with first in each group: among those that most others already share with, the one with the best layout.
+/// Puts the file to share with first in each group: of those that most others already share, the best layout.
 pub(super) fn put_sources_first(finder: &Finder<'_>, groups: &mut FileGroups) {
     let state = || Chooser { opener: Opener::new(finder.catalog, finder.roots, finder.threads), best: Vec::new() };
     let work = |chooser: &mut Chooser<'_>, group: usize| {
@@ -39,7 +39,7 @@ pub(super) fn put_sources_first(finder: &Finder<'_>, groups: &mut FileGroups) {
     }
 }
 
-/// Returns the members that the others can share with: with `--against`, only the files of its trees, which come first in the group.
+/// Returns the possible sources: with `--against`, only the files of its trees, which come first in the group.
 fn candidates<'a>(finder: &Finder<'_>, group: &'a [u32]) -> &'a [u32] {
     match finder.options.against.len() {
         0 => group,

@@ -20,7 +20,7 @@ impl Inodes {
         }
     }
 
-    /// Counts the groups of 64 inodes of a device: first those that are in the set as a whole, then those in part.
+    /// Counts a device's groups of 64 inodes: those wholly in the set, and those partly in it.
     pub(super) fn groups(&self, device: u32) -> (u64, u64) {
         let mut counts = (0, 0);
         for (key, bits) in &self.0 {

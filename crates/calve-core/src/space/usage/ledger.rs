@@ -1,4 +1,4 @@
-//! The extents that files share, sorted by their address on the disk. What exceeds a fixed share of memory waits in a file without a name.
+//! The shared extents of files, sorted by disk address. Those beyond a limit of memory wait in an unnamed file.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,13 +19,13 @@ pub(super) struct Use {
     pub(super) file_system: u32,
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Which of the paths given.
+    /// The index of the given path.
     pub(super) root: u32,
     /// Another file, or another part of this one, uses it too.
     pub(super) shared: bool,
-    /// Compressed: only the start says something of the address.
+    /// Compressed: only the start is an address.
     pub(super) encoded: bool,
-    /// How many files use all of it, where the system says: clones of each other. 0 elsewhere.
+    /// The number of files, clones of each other, that use all of it, if the system tells; else 0.
     pub(super) family: u32,
 }
 
@@ -52,13 +52,12 @@ impl Use {
     }
 }
 
-/// Collects uses in any order, and gives them back sorted.
 pub(super) struct Ledger {
     memory: Vec<Use>,
     most: usize,
     scratch: Option<PathBuf>,
     file: Option<File>,
-    /// The runs in the file: where each begins and ends.
+    /// Begin and end of each sorted run in the file.
     runs: Vec<(u64, u64)>,
     written: u64,
 }
@@ -93,7 +92,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Returns all uses, sorted. Equal uses come out as often as they were added.
+    /// Equal uses come out as often as they were added.
     pub(super) fn sorted(&mut self) -> Result<SortedUses<'_>, Error> {
         self.memory.sort_unstable();
         let mut runs: Vec<Run<'_>> = Vec::new();
@@ -110,7 +109,6 @@ impl Ledger {
     }
 }
 
-/// Creates a file that loses its name at once.
 fn unnamed(directory: &Path) -> io::Result<File> {
     let name = directory.join(format!(".calve-scratch-{:016x}", sys::random()));
     let file = sys::create_at(CWD, &name, OFlags::RDWR, Mode::RUSR | Mode::WUSR)?;

@@ -11,7 +11,6 @@ use crate::space::volumes::Volume;
 use crate::sys::{self, CloneFamily, Extent, SpaceRules, XattrTarget, allocated, size};
 use crate::tree::node::open_source;
 
-/// A range that a figure is known to lie in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) min: u64,
@@ -31,17 +30,17 @@ impl Range {
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct EntrySpace {
-    /// Bytes that only this file uses, as the file sees them: compressed ones are counted as they are read.
+    /// Bytes that only this file uses, uncompressed.
     pub(super) exclusive: u64,
     /// Bytes kept in the metadata.
     pub(super) inline: u64,
-    /// The space that deleting the entry frees, for certain and at most, without shared blocks.
+    /// The space that deleting the entry frees, without shared blocks.
     pub(super) data: Range,
     /// The same for metadata.
     pub(super) other: Range,
-    /// Nothing is known: all of it may be shared.
+    /// Bytes that may be shared or not.
     pub(super) unknown: u64,
-    /// The bytes that describe the entry in the trees of a btrfs.
+    /// The bytes of the entry's items in the trees of a btrfs.
     pub(super) items: u64,
 }
 
@@ -52,18 +51,17 @@ const INODE_ITEM: u64 = ITEM + 160;
 /// The root of a subvolume, two references to it with the longest name, and its UUID.
 pub(super) const SUBVOLUME_ITEMS: u64 = (ITEM + 439) + 2 * (ITEM + 18 + 255) + (ITEM + 8);
 
-/// Returns the bytes that a name of an inode takes in the metadata: a reference, and two entries in the directory.
+/// Returns the metadata bytes of a name: a reference, and two entries in the directory.
 pub(super) fn name_items(name: &CStr) -> u64 {
     let name = name.to_bytes().len() as u64;
     (ITEM + 10 + name) + 2 * (ITEM + 30 + name)
 }
 
-/// Returns the bytes that an inode takes in the metadata besides its names and its contents.
+/// Returns the metadata bytes of an inode, without names and contents.
 pub(super) fn inode_items(inode: XattrTarget<'_>) -> u64 {
     INODE_ITEM + xattr_sizes(inode).into_iter().map(|(name, value)| ITEM + 30 + name + value).sum::<u64>()
 }
 
-/// Returns the lengths of the names and the values of extended attributes, access control lists among them.
 fn xattr_sizes(inode: XattrTarget<'_>) -> Vec<(u64, u64)> {
     let (mut names, mut value) = (Vec::new(), Vec::new());
     let Ok(names) = sys::list_xattrs(inode, &mut names) else { return Vec::new() };
@@ -72,8 +70,7 @@ fn xattr_sizes(inode: XattrTarget<'_>) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// Returns what deleting an inode frees with [`SpaceRules::Ext`]. Attributes that do not fit beside the inode are in a block, which inodes with
-/// equal ones share (fs/ext4/xattr.c), and which counts for each of them.
+/// Attributes that do not fit into the inode are in a block, which counts for all inodes sharing it (fs/ext4/xattr.c).
 pub(super) fn freed_by_ext(inode: XattrTarget<'_>, stat: &Stat) -> Range {
     // An inode of 256 bytes has 92 for attributes, with an end mark of 4 and a header of 16 for each.
     const BESIDE_INODE: u64 = 88;
@@ -87,8 +84,7 @@ pub(super) fn freed_by_ext(inode: XattrTarget<'_>, stat: &Stat) -> Range {
     Range { min: blocks.saturating_sub(block), max: blocks }
 }
 
-/// Measures an entry of the path `root` that is not a directory. `uses` gets what it uses of shared extents, or of all, where their users can be found
-/// out.
+/// Measures an entry that is not a directory. `uses` gets its shared extents, or all if their users can be found.
 pub(super) fn entry(
     (directory, name): (BorrowedFd<'_>, &CStr),
     stat: &Stat,
@@ -142,7 +138,7 @@ pub(super) fn entry(
         // The file's item, the extent's own, and the checksums of each 4 KiB.
         measured.items += (ITEM + 53) + (ITEM + 53) + extent.length / 1024 + ITEM;
         if !extent.has_address {
-            // Not written to the disk yet; it has no address that could be shared.
+            // Not written to the disk yet, so nothing can share it.
             measured.data.max += extent.length;
             return true;
         }
@@ -160,19 +156,19 @@ pub(super) fn entry(
         true
     })?;
     if volume.rules == SpaceRules::Xfs {
-        // Counts the metadata of extents, and reserved blocks, too.
+        // `blocks` includes extent metadata and reserved blocks.
         measured.data = Range::exactly(blocks.saturating_sub(shared));
     }
     Ok(measured)
 }
 
-/// Measures a file that tells how many clones it has. What it shares is counted once for the family. Clones that were written to have left the
-/// family, and may share some of it: nothing tells.
+/// Measures a file that tells its number of clones. Shared bytes count once for the family. A clone that was written
+/// has left the family, and may still share some of it: nothing tells.
 fn use_by_family(measured: &mut EntrySpace, blocks: u64, family: &CloneFamily, one: Use) -> Option<Use> {
     let private = family.private.min(blocks);
     measured.exclusive = private;
     measured.data = Range::exactly(private);
-    // One that was written to since is reported as alone.
+    // A clone that was written since is reported as alone.
     let (start, members) = (family.number, family.members.max(1));
     let end = start.saturating_add(blocks - private);
     (private < blocks).then_some(Use { start, end, shared: true, encoded: true, family: members, ..one })

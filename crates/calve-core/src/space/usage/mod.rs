@@ -19,10 +19,10 @@ use crate::error::Error;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
 
-/// Looks at the extents of every file below `paths`, and says what they take up, what they share, and what deleting them would free.
+/// Measures the space that trees use and share, and that deleting them would free, by the extents of every file.
 ///
-/// Nothing is written (on btrfs, root has what waits in memory written out first, which its exact figures need). Memory does not
-/// grow with the number of files, but by some 300 bytes each with those that have several names.
+/// Nothing is written, except that root's exact figures for btrfs need a sync. Memory use does not grow with the number
+/// of files, except by some 300 bytes for each one with several names.
 pub fn disk_usage(paths: &[impl AsRef<Path>], options: &DiskUsageOptions) -> Result<DiskUsage, Error> {
     let begin = Instant::now();
     let roots = paths.iter().map(|path| Source::open(path.as_ref())).collect::<Result<Vec<_>, _>>()?;

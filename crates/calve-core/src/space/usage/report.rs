@@ -1,5 +1,3 @@
-//! The options and the result of measuring trees.
-
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,15 +10,14 @@ use crate::options::Mounts;
 use crate::progress::{CancelToken, Progress};
 use crate::report::{SkippedEntry, Warning};
 
-/// How to look at trees. `DiskUsageOptions::default()` is what most callers want.
+/// How to measure trees. `DiskUsageOptions::default()` suits most callers.
 #[derive(Debug, Clone, Default)]
 pub struct DiskUsageOptions {
     /// The rule for other file systems below a path.
     pub mounts: Mounts,
     /// Worker threads; by default one for each processor, at most eight.
     pub threads: Option<NonZeroUsize>,
-    /// A directory for a temporary file without a name, which is used when there are more than a million shared extents. Without
-    /// one they stay in memory, 32 bytes each.
+    /// Directory of an unnamed file for shared extents beyond a million. By default memory holds them, 32 bytes each.
     pub scratch: Option<PathBuf>,
     /// Counters that another thread may read.
     pub progress: Arc<Progress>,

@@ -3,16 +3,16 @@
 use super::ledger::{SortedUses, Use};
 use crate::error::Error;
 
-/// A piece of a disk that is shared, and who uses it.
+/// A shared piece of a disk, and its users.
 pub(super) struct SharedPiece<'a> {
     pub(super) file_system: u32,
     pub(super) bytes: u64,
-    /// How many files use it in all, where the system says; else 0.
+    /// The number of files that use it, if the system tells; else 0.
     pub(super) family: u32,
     pub(super) uses: &'a [u32],
 }
 
-/// Shows each piece that is used at least once, in order; only uses that say that they are shared count. `every` gets all uses.
+/// Calls `each` for every piece with shared uses, in order, and `every` for all uses.
 pub(super) fn sweep(
     sorted: &mut SortedUses<'_>,
     roots: usize,
@@ -32,7 +32,7 @@ pub(super) fn sweep(
             active.file_system = next.file_system;
             active.family = next.family;
         }
-        // The length of a compressed extent is not that of its range on the disk, so only equal starts tell equal addresses.
+        // A compressed extent's length is not its length on the disk, so only equal starts mean equal addresses.
         if !next.encoded {
             active.advance(next.start, &mut each);
         }
@@ -70,7 +70,6 @@ impl Active {
         self.uses.clear();
     }
 
-    /// Emits everything before `until`.
     fn advance(&mut self, until: u64, each: &mut impl FnMut(&SharedPiece<'_>)) {
         while self.position < until {
             let Some(end) = self.uses.iter().map(|(end, ..)| *end).min() else { return };

@@ -1,4 +1,4 @@
-//! Adding up what a walk finds: per path, by each worker on its own.
+//! Adds up the findings of a walk: per path, and by each worker on its own.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CStr, CString};
@@ -25,7 +25,7 @@ pub(super) struct SharedTally<'a> {
     roots: &'a [Source],
     troubles: &'a UnreadableEntries,
     pub(super) ledger: Mutex<Ledger>,
-    /// Files with several names, which are counted when all their names have been seen.
+    /// Files with several names, counted when all names have been seen.
     links: Mutex<HashMap<(u32, u64), Link>>,
     failed: Mutex<Option<Error>>,
 }
@@ -36,7 +36,7 @@ struct Link {
     node: Arc<Node>,
     name: CString,
     stat: Stat,
-    /// Path, how many names were seen there, and what they take in the metadata.
+    /// Path, number of names seen in it, and their metadata bytes.
     seen: Vec<(usize, u64, u64)>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Sum {
 #[derive(Default, Clone)]
 pub(super) struct FileSystemSum {
     pub(super) data: Range,
-    /// Bytes of items in the trees. They mean something for btrfs only.
+    /// Bytes of items in the trees, for btrfs only.
     pub(super) items: u64,
 }
 
@@ -92,10 +92,10 @@ impl Sum {
     }
 }
 
-/// One for each path, and a last one for what belongs to all of them together and to none alone.
+/// `sums` has one for each path, and a last one for files that belong to several paths.
 pub(super) struct Tally {
     pub(super) sums: Vec<Sum>,
-    /// The amount that belongs to a path alone and is not to be added to the total.
+    /// Amounts of a path that the total must not include.
     pub(super) alone: Vec<Sum>,
 }
 
@@ -139,7 +139,6 @@ impl<'a> SharedTally<'a> {
         }
     }
 
-    /// Counts the files with several names.
     pub(super) fn charge_links(&self, tally: &mut Tally, nested: &[bool]) -> Result<(), Error> {
         let links = std::mem::take(&mut *self.links.lock().unwrap_or_else(PoisonError::into_inner));
         let roots = self.roots.len();
@@ -152,7 +151,7 @@ impl<'a> SharedTally<'a> {
             };
             let in_all = tops.iter().fold((0, 0), |(seen, names), top| (seen + top.1, names + top.2));
             for &(root, seen, names) in &link.seen {
-                // In the total by way of the one path that has it, or on its own account.
+                // It gets into the total through the only path that has it, or counts for this path alone.
                 let sum =
                     if only == Some(root) || nested[root] { &mut tally.sums[root] } else { &mut tally.alone[root] };
                 self.charge(&link, sum, root as u32, (seen, names), &mut uses);
@@ -174,7 +173,7 @@ impl<'a> SharedTally<'a> {
         sum.usage.entries.hard_links += seen - 1;
         #[allow(clippy::unnecessary_cast, reason = "the field's type differs between systems")]
         if seen < link.stat.st_nlink as u64 {
-            // Another name, elsewhere, keeps all of it.
+            // Another name elsewhere keeps all of it.
             sum.usage.shared_outside_min += allocated(&link.stat);
             sum.usage.shared_outside_max += allocated(&link.stat);
             return;
@@ -201,7 +200,7 @@ fn count(sum: &mut Sum, stat: &Stat) {
     sum.usage.allocated += allocated(stat);
 }
 
-/// Adds an entry that goes when the path goes.
+/// Adds an entry that is deleted with its path.
 fn measure_into(
     sum: &mut Sum,
     volume: &Volume,
@@ -219,7 +218,7 @@ fn measure_into(
             Ok(())
         }
         Err(errno) => {
-            // Its extents cannot be seen: all of them may be shared, or none.
+            // Its extents cannot be read: all or none may be shared.
             let blocks = allocated(stat);
             let data = Range { min: 0, max: blocks };
             sum.add(volume, &EntrySpace { data, unknown: blocks, ..EntrySpace::default() });

@@ -1,4 +1,4 @@
-//! From the sums to the report: how much is shared with which tree, and how much deleting frees.
+//! Turns the sums into the report: the space shared with each tree, and the space that deleting frees.
 
 use std::sync::{Arc, PoisonError};
 
@@ -15,7 +15,6 @@ use crate::sys::{self, DiskExtents, InodeSpace, SpaceRules};
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::WarningCode;
 
-/// Computes the usage of each path, and of all paths together.
 pub(super) fn verdict(
     tally: Tally,
     shared: &SharedTally<'_>,
@@ -75,12 +74,12 @@ pub(super) fn verdict(
     Ok((usages, total, warnings(&volumes)))
 }
 
-/// Returns whether something else certainly uses a piece with `here` uses in a path, `in_all` in all of them, and `family` in all, where known.
+/// Returns whether a piece certainly has other users: `here` in a path, `in_all` in all, `family` in total or 0.
 fn has_other_users(here: u32, in_all: u32, family: u32) -> bool {
     in_all > here || if family == 0 { here == 1 } else { here < family }
 }
 
-/// Returns one sum for each path, and as the last one the sum of all paths.
+/// Returns one sum for each path, and last the total.
 fn scopes(tally: &Tally, nested: &[bool]) -> Vec<Sum> {
     let roots = nested.len();
     let mut all = tally.sums[roots].clone();
@@ -97,19 +96,18 @@ fn scopes(tally: &Tally, nested: &[bool]) -> Vec<Sum> {
     scopes
 }
 
-/// Returns whether the extent tree tells all users of a file system's extents: it does unless snapshots share parts of the files' own trees.
+/// Returns whether the extent tree tells all users of extents: not where snapshots share parts of the files' own trees.
 fn is_exact(volumes: &[Arc<Volume>], file_system: u32) -> bool {
     let mut members = volumes.iter().filter(|volume| volume.file_system == file_system).peekable();
     members.peek().is_some() && members.all(|volume| volume.subvolume.is_some())
 }
 
-/// Looks up who uses the extents that were met.
 struct ExtentLookup<'a> {
     extents: DiskExtents<'a>,
     volume: &'a Volume,
-    /// Subvolumes, and the devices by which they are known.
+    /// Subvolumes and their devices.
     subvolumes: Vec<(u64, u32)>,
-    /// Everything before has been dealt with.
+    /// All lower addresses are done.
     done: u64,
     frees: Vec<u64>,
     outside: Vec<u64>,
@@ -157,7 +155,6 @@ impl<'a> ExtentLookup<'a> {
     }
 }
 
-/// Computes the figures that depend on everything else.
 fn conclude(sum: Sum, inodes: &Inodes, volumes: &[Arc<Volume>]) -> Usage {
     let mut usage = sum.usage;
     let mut all = Range::default();
@@ -176,9 +173,8 @@ fn conclude(sum: Sum, inodes: &Inodes, volumes: &[Arc<Volume>]) -> Usage {
                 all.add(inodes);
             }
             SpaceRules::Btrfs if volume.file_system == volume.device => {
-                // Nothing is known of the trees' leaves but that each is a third full at least, or would have been merged with
-                // the next; and leaves that others use too stay. One more may go of each tree: those of files, of extents, of
-                // checksums and of free space.
+                // Each leaf is at least a third full, or it would have been merged with the next. Leaves with other
+                // users stay. One more may go from each tree: those of files, extents, checksums and free space.
                 let copies = sys::btrfs_metadata_copies(volume.directory()).unwrap_or(4);
                 let leaf = sys::btrfs_node_bytes(volume.directory()).unwrap_or(65536);
                 let items = sum.by_file_system.get(&volume.file_system).map_or(0, |sum| sum.items);
@@ -194,15 +190,15 @@ fn conclude(sum: Sum, inodes: &Inodes, volumes: &[Arc<Volume>]) -> Usage {
     usage
 }
 
-/// Returns the space of inodes that fill `whole` chunks of 64 and are in `parts` more, with the index that names the chunks.
+/// Returns the space of `whole` full chunks of 64 inodes and `parts` partial ones, with the index of the chunks.
 fn xfs_inodes(whole: u64, parts: u64, space: Option<InodeSpace>) -> Range {
-    // The most that an XFS can have, when it does not tell.
+    // The largest values of any XFS, if it does not tell.
     let largest = InodeSpace { inode_bytes: 2048, block_bytes: 65536, groups: 1, allocated: u64::MAX, aligned: false };
     let space = space.unwrap_or(largest);
     let chunk = 64 * space.inode_bytes;
     let chunks = whole + parts;
-    // The index is a tree with records of 16 bytes behind a header of 56, its blocks half full at least, but for the roots. A block
-    // goes when a record goes from it, so there are no more than chunks. With it may go those above.
+    // The index is a tree of 16-byte records after a 56-byte header. Its blocks except the roots are at least half
+    // full. A block goes only with a record in it, so no more go than chunks. Those above may go with it.
     let least_records = (space.block_bytes.saturating_sub(56) / 32).max(1);
     let leaves = chunks.min(space.allocated / 64 / least_records + 2 * space.groups);
     let above = leaves.min(leaves / least_records + 2 * space.groups);

@@ -1,4 +1,4 @@
-//! When the next spare is built: by one process of a user at a time, and in the background only while the machine has time for it.
+//! Builds missing spares: one process per user at a time, in the background only while the machine has time for it.
 
 mod pace;
 
@@ -23,8 +23,7 @@ pub struct RefillOptions {
     pub resolve: fn(&SpareSource) -> Option<SpareOrigin>,
     /// Builds the spares of this source only.
     pub only: Option<SpareSource>,
-    /// With [`Background::Yes`] this process gets the lowest priority, and waits while the machine is busy. Only for a process that does
-    /// nothing else.
+    /// [`Background::Yes`]: lowest priority, and waits while the machine is busy. For a process that does nothing else.
     pub background: Background,
     /// Counters that another thread may read.
     pub progress: Arc<Progress>,
@@ -35,27 +34,27 @@ pub struct RefillOptions {
 /// The result of [`Spares::refill`].
 #[derive(Debug, Default)]
 pub struct RefillReport {
-    /// How many spares were built.
+    /// The number of spares built.
     pub built: u64,
-    /// How many were deleted because they were of no use any more, or had not been finished.
+    /// The number of unfinished or useless spares deleted.
     pub removed: u64,
-    /// Sources of which no spare could be built, and why.
+    /// Sources whose spares could not be built, and why.
     pub failures: Vec<(SpareSource, Error)>,
 }
 
 impl Spares {
-    /// Builds the spares that are missing, in all sets that are not paused, after deleting those that are of no use any more. Only one
-    /// process of a user does so at a time. In the background another one waits for it, and any further one leaves the work to that.
+    /// Deletes useless spares, and builds the missing ones of all sets that are not paused. One process of a user works
+    /// at a time. In the background, a second one waits for it, and any further one leaves the work to that.
     ///
     /// # Errors
-    /// Fails when the store cannot be used, or the caller cancels. What stands in the way of a single spare is in the report.
+    /// Fails if the store is unusable or the caller cancels. Failures of single spares are in the report.
     pub fn refill(&self, options: &RefillOptions) -> Result<RefillReport, Error> {
         let mut report = RefillReport::default();
         let Some(home) = Home::open(&self.home)? else { return Ok(report) };
         if options.background == Background::Yes {
             sys::lower_priority();
         }
-        // In the background after each spare others get their turn, and the machine is asked again.
+        // In the background, others get their turn after each spare, and the load is checked again.
         while let Some(lock) = turn(&home, options)? {
             let built = all(&home, options, &mut report)?;
             drop(lock);
@@ -67,14 +66,14 @@ impl Spares {
     }
 }
 
-/// Waits for this process's turn. `None` if another one waits already, which will do the work, or if the machine has no time.
+/// Waits for this process's turn. `None` if another one already waits to do the work, or the machine stays busy.
 fn turn(home: &Home, options: &RefillOptions) -> Result<Option<HeldLock>, Error> {
     if options.background == Background::No {
         return home.lock_soon();
     }
-    // The next process sees whatever is claimed after this is let go of.
+    // The next process in line sees all claims after its release.
     let Some(_waiting) = home.wait_in_line()? else { return Ok(None) };
-    // By its path: an open directory stays usable when it is moved, or when its file system is unmounted.
+    // By path: an open directory stays usable after it is moved or its file system is unmounted.
     let is_wanted = || Home::sets_at(home.path(), None).is_ok_and(|sets| sets.iter().any(|set| !set.paused));
     let may_go_on = || !options.cancel.is_cancelled() && is_wanted();
     if pace::stand_still(&mut pace::LoadSample::now(), pace::LONGEST_BEFORE, may_go_on) {
@@ -84,7 +83,7 @@ fn turn(home: &Home, options: &RefillOptions) -> Result<Option<HeldLock>, Error>
     }
 }
 
-/// Works on every set; in the background until one spare has been built. Returns whether one was.
+/// Refills every set, in the background until one spare is built. Returns whether one was.
 fn all(home: &Home, options: &RefillOptions, report: &mut RefillReport) -> Result<bool, Error> {
     let before = report.built;
     for set in home.sets(None)? {
@@ -109,7 +108,7 @@ fn refill_set(home: &Home, set: &Set, options: &RefillOptions, report: &mut Refi
     let deletion = Deletion::new(None, &options.progress, &options.cancel);
     report.removed += sweep(set, source.as_ref(), &deletion)?;
     set.check_mounted()?;
-    // Nothing is made while the source is not there: the directory for its spares may be one to mount its file system on.
+    // Nothing is made without the source: the spares' directory may be the mount point of its file system.
     let (Some(origin), Some(_)) = (origin, source) else {
         return Err(Error::Missing(set.definition.source.name()));
     };
@@ -119,12 +118,12 @@ fn refill_set(home: &Home, set: &Set, options: &RefillOptions, report: &mut Refi
             Background::Yes => options.cancel.with_pace(Arc::new(RefillPace::new(home, set, &options.cancel)?)),
         };
         match build(set, &origin, &cancel, &options.progress) {
-            // The machine has no time for it, or it is not wanted any more.
+            // The machine stays busy, or the spare is no longer wanted.
             Err(Error::Interrupted) if !options.cancel.is_cancelled() => break,
             built => built?,
         }
         report.built += 1;
-        // The watcher, if there is one, learns of the new spare. The answer does not matter.
+        // Notifies a running watcher, whose answer does not matter.
         ask(home.path(), &set.id);
         if options.background == Background::Yes {
             break;

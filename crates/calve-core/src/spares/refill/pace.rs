@@ -1,4 +1,4 @@
-//! A refill in the background stops while the machine is busy, goes on later, and gives up when it is in the way.
+//! Pauses a background refill while the machine is busy, and ends it when it is in the way.
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -11,24 +11,23 @@ use crate::progress::{CancelToken, Pace};
 use crate::sys;
 use crate::vocabulary::operation::Operation;
 
-/// How long a refill waits for the machine before it builds a spare: after a long build there is still one wanted.
+/// The longest wait before building a spare: it is still wanted after a long compilation.
 pub(super) const LONGEST_BEFORE: Duration = Duration::from_secs(3600);
-/// How long it waits for the machine while it builds one.
+/// The longest pause while building one.
 const LONGEST: Duration = Duration::from_secs(300);
 const STEP: Duration = Duration::from_secs(1);
-/// The share of the time in which some task waits for processor, memory or disk, from which on the machine is busy.
+/// The machine is busy while some task waits for processor, memory or disk for more than these shares of the time.
 const MOST: [f64; 3] = [0.4, 0.05, 0.4];
 
-/// Others that use more of all processors' time make the machine busy: a build with a job per processor lets no task wait, but is slowed.
+/// It is also busy while others use more of its processors: one job on each lets no task wait, but would be slowed.
 const MOST_USED: f64 = 0.75;
 
-/// How much all tasks had waited at a moment, and worked.
 #[derive(Debug)]
 pub(super) struct LoadSample {
     at: Instant,
     stalled: Option<[u64; 3]>,
     processors: Option<[u64; 2]>,
-    /// The processors' time that this process has used.
+    /// The processor time of this process.
     own: Duration,
 }
 
@@ -39,7 +38,7 @@ impl LoadSample {
         Self { at: Instant::now(), stalled: sys::stalled(), processors: sys::processor_ticks(), own }
     }
 
-    /// Returns whether the machine was busy since the sample was taken, and takes it anew.
+    /// Returns whether the machine was busy since this sample, and renews the sample.
     fn was_busy(&mut self) -> bool {
         let earlier = std::mem::replace(self, Self::now());
         self.is_used_since(&earlier) || self.is_stalled_since(&earlier)
@@ -59,7 +58,7 @@ impl LoadSample {
     }
 }
 
-/// Waits until the machine has time. Returns false if it has none for `longest`, or if the caller may not go on.
+/// Waits until the machine has time. Returns false if it has none for `longest`, or if `may_go_on` is false.
 pub(super) fn stand_still(last: &mut LoadSample, longest: Duration, may_go_on: impl Fn() -> bool) -> bool {
     let end = Instant::now() + longest;
     loop {
@@ -74,14 +73,12 @@ pub(super) fn stand_still(last: &mut LoadSample, longest: Duration, may_go_on: i
     }
 }
 
-/// Holds the building of one spare up.
 #[derive(Debug)]
 pub(super) struct RefillPace {
-    /// The store, by path: the threads that clone have descriptor tables of their own.
+    /// By path: the threads that clone have descriptor tables of their own.
     home: PathBuf,
     source: SpareSource,
     id: String,
-    /// The disk was not short of space in the beginning.
     had_room: bool,
     cancel: CancelToken,
     longest: Duration,
@@ -104,7 +101,6 @@ impl RefillPace {
         Ok(Self { home, source, id, had_room, cancel, longest: LONGEST, state: Mutex::new(state) })
     }
 
-    /// Returns whether the spare is still wanted, no process waits for this one to end, and there is room.
     fn may_go_on(&self) -> bool {
         let Ok(Some(home)) = Home::open(&self.home) else { return false };
         if self.cancel.is_cancelled() || home.is_awaited() {
@@ -118,12 +114,12 @@ impl RefillPace {
 
 impl Pace for RefillPace {
     fn keep(&self) -> bool {
-        // All threads stand still, as each asks.
+        // Held during a pause, so that every thread pauses: each calls this.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.is_over || Instant::now() < state.due {
             return !state.is_over;
         }
-        // Perhaps only with this. That shows while it stands still, and then it goes on for longer.
+        // This build itself may be the load. A pause shows that, and the next one comes later.
         let is_busy = state.last.was_busy();
         let may_go_on = || self.may_go_on();
         let goes_on = if is_busy { stand_still(&mut state.last, self.longest, may_go_on) } else { may_go_on() };

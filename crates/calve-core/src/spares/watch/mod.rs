@@ -1,7 +1,7 @@
-//! The watcher: a process that knows what has changed in the sources of spares, so that a claim need not look.
+//! The watcher: a process that tracks changes in the sources of spares, so that a claim need not check every entry.
 //!
-//! It watches first, then compares each source with the record of each spare: that comparison is the base to which what happens later is
-//! added. Whatever it does not know for sure, it answers with "unknown", and the claim looks at everything.
+//! It watches first, then compares each source with the record of each spare, and adds later events to the result. If
+//! it is not sure, it answers "unknown", and the claim checks every entry.
 
 mod serve;
 #[cfg(test)]
@@ -31,7 +31,7 @@ use crate::vocabulary::operation::Operation;
 
 /// The options of [`Spares::watch`].
 pub struct WatchOptions<'a> {
-    /// Receives what should be known.
+    /// Receives notes for the user.
     pub notify: &'a mut dyn FnMut(WatchNote<'_>),
     /// When it ends by itself.
     pub end: WatchEnd,
@@ -45,7 +45,7 @@ pub enum WatchEnd {
     /// It does not.
     #[default]
     Never,
-    /// When there are no spares any more that were asked for with [`SpareOptions::watched`](super::SpareOptions::watched).
+    /// When no spares requested with [`SpareOptions::watched`](super::SpareOptions::watched) remain.
     Unwanted,
 }
 
@@ -85,10 +85,10 @@ pub enum WatchOutcome {
 }
 
 impl Spares {
-    /// Watches the sources of all spares, and answers the questions of claims, until it is cancelled or not wanted any more.
+    /// Watches the sources of all spares and answers claims, until it is cancelled or no longer wanted.
     ///
     /// # Errors
-    /// Fails where the system has no watches that tell everything (all but Linux), and where the store cannot be used.
+    /// Fails where no watches report every change (all but Linux), or if the store is unusable.
     pub fn watch(&self, options: &mut WatchOptions<'_>) -> Result<WatchOutcome, Error> {
         possible(&self.home)?;
         let home = Home::create(&self.home)?;
@@ -101,14 +101,13 @@ impl Spares {
             looked: Instant::now(),
         };
         match watcher.run(&door, options) {
-            // In the middle of a comparison.
+            // Cancelled during a comparison.
             Ok(()) | Err(Error::Interrupted) => Ok(WatchOutcome::Ended),
             Err(error) => Err(error),
         }
     }
 }
 
-/// Fails where the system has no watches that tell everything.
 pub(super) fn possible(home: &Path) -> Result<(), Error> {
     sys::Watches::new().map(drop).io(Operation::Watch, home)
 }
@@ -117,7 +116,7 @@ struct Watcher {
     home: Home,
     sources: HashMap<String, WatchedSource>,
     budget: Rc<WatchBudget>,
-    /// Some set has clones start the watcher.
+    /// Some set makes clones start the watcher.
     is_wanted: bool,
     looked: Instant,
 }
@@ -125,7 +124,7 @@ struct Watcher {
 struct WatchedSource {
     path: PathBuf,
     tracker: Result<Tracker, UntrackedReason>,
-    /// The differences of each spare, and since when they are known.
+    /// The differences of each spare at one moment, by its id.
     bases: HashMap<String, Base>,
     again: Instant,
     pause: Duration,
@@ -136,11 +135,11 @@ struct Base {
     directories: Vec<PathBuf>,
 }
 
-/// How long nothing must happen before suspects are looked at.
+/// The time without events before suspects are checked.
 const QUIET: Duration = Duration::from_secs(1);
-/// How often a watcher that ends by itself looks whether it is wanted. Removing spares notifies it, too.
+/// The interval at which a watcher checks whether it is still wanted. Removing spares notifies it, too.
 const LOOK: Duration = Duration::from_secs(60);
-/// The longest time after which a lost source is tried again.
+/// The longest pause before a lost source is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
 impl Watcher {
@@ -180,23 +179,22 @@ impl Watcher {
         Ok(())
     }
 
-    /// Returns the known changes of a spare. `None` if the spare is.
+    /// Returns the changes of a spare. The outer `None`: the spare is unknown.
     fn answer(&mut self, spare: &str) -> Option<KnownChanges> {
         let source = self.sources.get_mut(spare.split('/').next()?)?;
         let base = source.bases.get(spare)?;
-        // If it has lost count, the next round takes care of that.
+        // The next round handles a lost tracker.
         let Ok(tracker) = &mut source.tracker else { return Some(None) };
         if tracker.catch_up().is_err() {
             return Some(None);
         }
         let mut changed: HashSet<&Path> = tracker.changed_since(base.moment).collect();
         changed.extend(base.directories.iter().map(PathBuf::as_path));
-        // As fast as asking.
+        // A check of everything is as fast.
         let are_most = changed.len() > (tracker.watched() / 2).max(64);
         Some((!are_most).then(|| changed.into_iter().map(Path::to_path_buf).collect()))
     }
 
-    /// Finds sets and spares that are new, and forgets those that are gone.
     fn look_for_sources(&mut self, options: &mut WatchOptions<'_>) -> Result<(), Error> {
         let sets = self.home.sets(None)?;
         (self.is_wanted, self.looked) = (sets.iter().any(|set| set.watched), Instant::now());
@@ -217,12 +215,12 @@ impl WatchedSource {
         Self { path, tracker: Err(UntrackedReason::Gone), bases: HashMap::new(), again: now, pause: QUIET }
     }
 
-    /// Begins to watch, unless it does, and compares the source with the records of those spares that are new.
+    /// Starts watching if necessary, and compares the source with the records of new spares.
     fn take_in(&mut self, set: &Set, budget: &Rc<WatchBudget>, options: &mut WatchOptions<'_>) -> Result<(), Error> {
         if self.tracker.is_err() && Instant::now() >= self.again {
             self.start(set, budget, options);
         }
-        // Their disk may be mounted again.
+        // The spares' file system may be mounted again.
         let Some(directory) = set.open_directory()? else { return Ok(()) };
         let found = spares_in(directory)?;
         self.bases.retain(|spare, _| found.iter().any(|one| one.id(set) == *spare));
@@ -259,7 +257,7 @@ impl WatchedSource {
         });
     }
 
-    /// Compares the source with the record of a spare. All events after the moment noted before are reported.
+    /// Compares the source with a spare's record, after taking the moment: so no later change is missed.
     fn compare(
         &mut self,
         set: &Set,
@@ -270,7 +268,7 @@ impl WatchedSource {
         let Some(record) = found.record()? else { return Ok(None) };
         let source = Source::open(&self.path)?;
         let Ok(moment) = tracker.catch_up() else { return Ok(None) };
-        // A watcher gets no events of mounts: what is equal to the record while something is mounted may be another entry's afterwards.
+        // A watcher gets no events of mounts: an entry in a mount may equal its record, and differ after unmounting.
         let is_whole = || sys::mounts_below(source.directory()).is_ok_and(|mounts| mounts.is_empty());
         if fitness(&record.head, &source).is_err() || !is_whole() {
             return Ok(None);
@@ -283,7 +281,7 @@ impl WatchedSource {
             return Ok(None);
         }
         let mut directories: Vec<PathBuf> = differences.directories.into_keys().collect();
-        // A file may change by a name that is not watched.
+        // A file may change through a name that is not watched.
         directories.extend(differences.with_links);
         Ok(Some(Base { moment, directories }))
     }

@@ -17,7 +17,7 @@ use crate::sys;
 use crate::tree::held_lock::HeldLock;
 use crate::vocabulary::operation::Operation;
 
-/// Where questions come in. The store is closed to other users, and so is this.
+/// Receives questions. Only this user can enter the store, so only this user can ask.
 pub(super) struct QuestionSocket {
     listener: UnixListener,
     path: PathBuf,
@@ -25,10 +25,10 @@ pub(super) struct QuestionSocket {
 }
 
 impl QuestionSocket {
-    /// Takes the watcher's lock, and listens on the socket. Returns `None` if another process has the lock.
+    /// Returns `None` if another process has the watcher's lock.
     pub(super) fn open(home: &Home) -> Result<Option<Self>, Error> {
         let Some(lock) = home.take("watch.lock", FlockOperation::NonBlockingLockExclusive)? else { return Ok(None) };
-        // The leftover of a killed one.
+        // Left by a killed watcher.
         let path = home.path().join(SOCKET);
         let removed = rustix::fs::unlinkat(home.directory(), SOCKET, AtFlags::empty());
         sys::unless_missing(removed).io(Operation::Remove, &path)?;
@@ -38,7 +38,7 @@ impl QuestionSocket {
         Ok(Some(Self { listener, path, _lock: lock }))
     }
 
-    /// Waits for a question, or until something happens in a source. Returns whether something did.
+    /// Waits for a question or an event in a source. Returns also whether there was an event.
     pub(super) fn wait(
         &self,
         queues: Vec<BorrowedFd<'_>>,
@@ -77,7 +77,7 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// Reads a question from a connection. Returns `None` for one that does not come in time, or is not a question.
+    /// Returns `None` if no valid question comes in time.
     fn read(stream: UnixStream) -> Option<Self> {
         const PATIENCE: Duration = Duration::from_millis(500);
         const LONGEST: u64 = 256;
@@ -90,7 +90,7 @@ impl Question {
         Some(Self { stream, spare })
     }
 
-    /// Answers. The process that asked may be gone.
+    /// Ignores a failure: the process that asked may be gone.
     pub(super) fn answer(mut self, changes: &KnownChanges) {
         let _ = self.stream.write_all(&encode(changes));
     }

@@ -1,13 +1,13 @@
-//! The changes in one tree since it is watched.
+//! Tracks the changes in one tree.
 //!
-//! Nothing is lost: a directory is listed after it is watched, and the queue is emptied before a question is answered. Events are queued
-//! while the change is made.
+//! No event is lost: a directory is listed after its watch begins, the kernel queues events while it makes the changes,
+//! and the queue is emptied before a question is answered.
 //!
-//! Some changes make no event. Stores through a mapping (mmap(2)) and some writes (AIO) do not; both need the file to be open for
-//! writing. A file that was opened is therefore a suspect until a lease shows that it is not open for writing: see
-//! [`Tracker::check_writers`]. A change by one name of a file is reported to the directory of that name only, and a writer's name stays the one by which
-//! it opened the file, even when that is gone. So a name that is removed may have been a second one of another entry, which changed by it:
-//! from then on nothing is known, until everything is compared anew.
+//! Stores through a mapping (mmap(2)) and some writes (AIO) make no event, but need the file to be open for writing. So
+//! an opened file is suspect until a lease shows that it is not open for writing: see [`Tracker::check_writers`]. A
+//! change by one name of a file is reported to the directory of that name only, and a writer keeps the name by which it
+//! opened the file, even when that is gone. So a removed name may have been a second one of another entry, which
+//! changed by it: from then on nothing is known, until everything is compared anew.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::{CStr, CString};
@@ -30,15 +30,15 @@ use crate::vocabulary::hidden_name::is_calves_own;
 /// Why nothing is known about a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UntrackedReason {
-    /// More watches are needed than a quarter of what the user has.
+    /// It needs more than a quarter of the user's watches.
     TooManyDirectories,
     /// The system gives no more watches.
     NoWatches,
-    /// A name was removed, by which another entry may have been changed.
+    /// A name was removed by which another entry may have changed.
     Removal,
-    /// More happened at a time than the system's queue holds.
+    /// The system's queue of events overflowed.
     Overflow,
-    /// The tree was moved, removed, unmounted, or another one is at its path.
+    /// The tree was moved, removed, unmounted or replaced.
     Gone,
     /// Something is mounted in it.
     Mounted,
@@ -48,10 +48,10 @@ pub enum UntrackedReason {
     Unreadable,
 }
 
-/// The directories that all trackers of a program may watch together.
+/// The number of directories that all trackers may watch together.
 pub(crate) struct WatchBudget {
     directories: usize,
-    /// Copies of this are the parts that were taken.
+    /// Each clone of this is one taken share.
     taken: Rc<()>,
 }
 
@@ -60,7 +60,7 @@ impl WatchBudget {
         Rc::new(Self { directories, taken: Rc::default() })
     }
 
-    /// Takes the part of one directory, which is given back when it is dropped.
+    /// Takes the share of one directory. Dropping it gives it back.
     fn take(&self) -> Option<Rc<()>> {
         (Rc::strong_count(&self.taken) <= self.directories).then(|| Rc::clone(&self.taken))
     }
@@ -73,15 +73,14 @@ pub(crate) struct Tracker {
     watches: Watches,
     budget: Rc<WatchBudget>,
     directories: HashMap<i32, Directory>,
-    /// The watch of each path, which is the path of that watch's directory.
+    /// The watch of the directory at each path.
     by_path: BTreeMap<PathBuf, i32>,
     sequence: u64,
-    /// Directories that came, and are not watched yet.
+    /// New directories that are not watched yet.
     came: Vec<PathBuf>,
-    /// A file was moved away; the next event says where to.
+    /// The cookie of a file that was moved away. The next event says where to.
     moved: Option<u32>,
     lost: Option<UntrackedReason>,
-    /// There are suspects that [`Tracker::check_writers`] has not tried to clear.
     is_unsettled: bool,
     settling: Vec<i32>,
     buffer: ListingBuffer,
@@ -93,9 +92,9 @@ struct Directory {
     changed: u64,
     /// Files that may be open for writing.
     suspects: HashMap<CString, Suspicion>,
-    /// The names that are of other entries than when it was first listed.
+    /// Names that got another entry after the first listing.
     replaced: HashSet<CString>,
-    /// No lease can be had of a file in it: it is another user's.
+    /// It has a file that cannot be leased: another user's.
     is_open_ended: bool,
     _share: Rc<()>,
 }
@@ -104,7 +103,7 @@ struct Directory {
 enum Suspicion {
     /// It was opened by this name: this directory gets the events of writes.
     ByThisName,
-    /// A writer may have it open by a name that is gone, or by one in another directory, which gets the events.
+    /// A writer may have opened it by a name that is gone, or by one in another directory, which gets the events.
     ByAnyName,
 }
 
@@ -139,7 +138,7 @@ impl Tracker {
         Ok(tracker)
     }
 
-    /// Takes note of everything that has happened before this call. Returns the moment, for [`Self::changed_since`].
+    /// Processes all events before this call. Returns the moment, for [`Self::changed_since`].
     pub(crate) fn catch_up(&mut self) -> Result<u64, UntrackedReason> {
         self.drain();
         while self.lost.is_none() && !self.came.is_empty() {
@@ -159,13 +158,12 @@ impl Tracker {
         self.lost.map_or(Ok(self.sequence), Err)
     }
 
-    /// Returns the directories in which anything can have changed since that moment.
     pub(crate) fn changed_since(&self, moment: u64) -> impl Iterator<Item = &Path> {
         let changed = move |one: &&Directory| one.changed > moment || one.is_open_ended || !one.suspects.is_empty();
         self.directories.values().filter(changed).map(|one| one.path.as_path())
     }
 
-    /// Returns the queue of the watches. It can be read from when something has happened.
+    /// Returns a descriptor that is readable when there are events.
     pub(crate) fn queue(&self) -> BorrowedFd<'_> {
         self.watches.queue()
     }
@@ -174,7 +172,7 @@ impl Tracker {
         self.directories.len()
     }
 
-    /// Opens the tree. It is not kept open: it could not be unmounted.
+    /// Opens the tree. It is not kept open, because it could not be unmounted then.
     fn root(&self) -> Option<Source> {
         Source::open(&self.path).ok().filter(|root| root.identity() == self.identity)
     }
@@ -200,7 +198,7 @@ impl Tracker {
         let Some(directory) = self.directories.get_mut(&event.watch) else { return };
         let is_root = directory.path.as_os_str().is_empty();
         match event.happening {
-            // The directory above tells of changes to another directory.
+            // The parent reports changes of any other directory.
             WatchEventKind::DirectoryTaken if is_root => return self.lose(UntrackedReason::Gone),
             WatchEventKind::DirectoryTaken => return,
             WatchEventKind::WatchEnded => return self.forget(event.watch),
@@ -223,7 +221,6 @@ impl Tracker {
         self.file(event, name);
     }
 
-    /// Takes note of what happened to a directory in a watched one.
     fn subdirectory(&mut self, happening: WatchEventKind, path: PathBuf) {
         match happening {
             WatchEventKind::Changed => {
@@ -239,9 +236,8 @@ impl Tracker {
         }
     }
 
-    /// Takes note of what happened to anything else in a watched directory.
     fn file(&mut self, event: &WatchEvent, name: &CStr) {
-        // A file that was moved within the tree is still there, and looked at where it is now.
+        // A file moved within the tree still exists, and is checked under its new name.
         if let Some(cookie) = self.moved.take()
             && (event.happening, event.cookie) != (WatchEventKind::MovedHere, cookie)
         {
@@ -256,7 +252,7 @@ impl Tracker {
             WatchEventKind::Made | WatchEventKind::MovedHere => {
                 directory.suspects.insert(name.to_owned(), Suspicion::ByAnyName);
                 self.is_unsettled = true;
-                // The first entry of that name is in the records. Those in between are not.
+                // The records have the first entry of a name, but not one that replaced it and is now replaced itself.
                 if !directory.replaced.insert(name.to_owned()) {
                     self.lose(UntrackedReason::Removal);
                 }
@@ -294,7 +290,7 @@ impl Tracker {
             && let Some(path) = waiting.pop()
         {
             match self.enter_one(root, path, &mut waiting) {
-                // It is gone, or is no directory any more: another event says so.
+                // It is gone or no longer a directory: another event says so.
                 Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
                 Err(Errno::XDEV) => self.lose(UntrackedReason::Mounted),
                 Err(Errno::NOSPC | Errno::NOMEM) => self.lose(UntrackedReason::NoWatches),
@@ -339,7 +335,7 @@ impl Tracker {
     }
 
     fn note_path(&mut self, watch: i32, path: &Path, identity: (u64, u64), share: Rc<()>) {
-        // It may have been moved, and the event for that wait in the queue.
+        // The directory may have been moved, with the event still in the queue.
         self.forget(watch);
         if let Some(before) = self.by_path.insert(path.to_path_buf(), watch)
             && before != watch
@@ -363,12 +359,12 @@ impl Tracker {
 
     /// Clears the suspects that are not open for writing.
     ///
-    /// Each is opened and leased, which fails while anybody has it open for writing or mapped so; then the queue is emptied, which now has
-    /// the end of every writer that opened it by this name (a change, and noted as one). While the lease holds, it cannot be opened for
-    /// writing. Openings that come after it is let go are later in the queue, so a cleared file is known not to be written. A file that may
-    /// have been written by another name counts as changed when it is cleared.
+    /// Leasing a file fails while a process has it open or mapped for writing. Then the queue is emptied: it now has
+    /// the end of every writer that opened the file by this name, which counts as a change. While the lease holds, the
+    /// file cannot be opened for writing, and later openings are later in the queue. So a cleared file is known not to
+    /// be written. If it may have been written by another name, it counts as changed when it is cleared.
     ///
-    /// This takes a while after all of a tree was read, so each call does a part of it.
+    /// Each call does only a part, because this takes a while after a read of the whole tree.
     pub(crate) fn check_writers(&mut self) {
         /// Directories in one call: some milliseconds.
         const PART: usize = 128;
@@ -381,13 +377,13 @@ impl Tracker {
         for watch in std::mem::replace(&mut self.settling, rest) {
             let Some(known) = self.directories.get(&watch) else { continue };
             let Ok(directory) = open(root.directory(), &known.path) else { continue };
-            // Another directory may be there by now, and the queue have the news.
+            // Another directory may be there by now, with the event still in the queue.
             if rustix::fs::fstat(&directory).is_ok_and(|stat| identity(&stat) == known.identity) {
                 self.settle_in(watch, directory.as_fd());
             }
         }
         self.drain();
-        // The calls above were events too.
+        // The calls above made events, too.
         self.is_unsettled = false;
     }
 
@@ -396,7 +392,7 @@ impl Tracker {
         self.is_unsettled || self.is_settling()
     }
 
-    /// Returns whether [`Self::check_writers`] has begun and not ended.
+    /// Returns whether [`Self::check_writers`] has begun a round and not finished it.
     pub(crate) fn is_settling(&self) -> bool {
         !self.settling.is_empty()
     }
@@ -421,7 +417,7 @@ impl Tracker {
                     }
                     Ok(_) => {}
                 }
-                // Opened by the call above, or by one that is over or reads.
+                // Opened by the lease above, or by an opening that is over or only reads.
                 if known.suspects.get(name) == Some(&Suspicion::ByThisName) {
                     known.suspects.remove(name);
                 }
@@ -430,8 +426,8 @@ impl Tracker {
     }
 }
 
-/// Leases a file, until the descriptor is dropped: it cannot be written to meanwhile. Returns `None` if it is gone, or is no file whose contents can be
-/// written. Fails with EAGAIN if it is open for writing, or if another program holds a lease for that.
+/// Leases a file until the descriptor is dropped: it cannot be written meanwhile. Returns `None` if it is gone or not a
+/// regular file. Fails with EAGAIN if it is open for writing, or leased for writing by another program.
 fn lease(directory: BorrowedFd<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
     let leased = || {
         if sys::kind(sys::stat_at(directory, name)?) != FileType::RegularFile {
@@ -447,7 +443,7 @@ fn lease(directory: BorrowedFd<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>>
     }
 }
 
-/// Opens a directory of the tree. EXDEV: something is mounted there or above it.
+/// Fails with EXDEV if something is mounted at the directory or above it.
 fn open(root: BorrowedFd<'_>, path: &Path) -> sys::Result<OwnedFd> {
     match (path.parent(), path.file_name()) {
         (Some(above), Some(name)) => {
