@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::git::Git;
-use crate::paths::{if_there, path_of};
+use crate::paths::{if_there, is_missing, path_of};
 use crate::repository::logs::Log;
 use crate::repository::operation::unfinished;
 use crate::repository::{Repository, Worktree};
@@ -54,7 +54,7 @@ impl LooseCommits {
 
 /// Lists the worktree's own references to objects that the repository's references do not reach.
 fn references(common: &Path, entry: &Path) -> Result<Vec<UnsavedItem>> {
-    if fs_err::read_dir(entry.join("refs")).map_or(true, |mut all| all.next().is_none()) {
+    if if_there(fs_err::read_dir(entry.join("refs")))?.is_none_or(|mut all| all.next().is_none()) {
         return Ok(Vec::new());
     }
     let git = Git::at(common).with("GIT_DIR", entry);
@@ -79,7 +79,7 @@ fn references(common: &Path, entry: &Path) -> Result<Vec<UnsavedItem>> {
 }
 
 pub(super) fn staged(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<Option<UnsavedItem>> {
-    if fs_err::symlink_metadata(entry.join("index")).is_err() {
+    if is_missing(&entry.join("index")) {
         return Ok(None);
     }
     let git = Git::at(&repository.common).with("GIT_DIR", entry);
@@ -121,7 +121,7 @@ fn collect(all: &Path, directory: &Path, found: &mut Vec<(PathBuf, PathBuf)>) ->
         if !fs_err::symlink_metadata(&path)?.is_dir() {
             continue;
         }
-        if path.join("HEAD").exists() {
+        if !is_missing(&path.join("HEAD")) {
             found.push((path.strip_prefix(all).unwrap_or(&path).to_path_buf(), path.clone()));
             collect(all, &path.join("modules"), found)?;
         } else {

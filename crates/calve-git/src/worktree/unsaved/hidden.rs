@@ -7,7 +7,7 @@ use calve_core::internal::is_trash;
 
 use crate::error::Result;
 use crate::git::Git;
-use crate::paths::path_of;
+use crate::paths::{is_missing, path_of};
 use crate::remedy::HidingMark;
 use crate::unsaved_item::UnsavedItem;
 use crate::worktree::status::in_place_of;
@@ -35,7 +35,10 @@ pub(super) fn find(git: &Git, path: &Path, is_kept: &dyn Fn(&Path, &[u8]) -> boo
     for (tag, is_submodule, oid, listed) in unseen {
         let name = path_of(listed);
         let file = path.join(&name);
-        let Ok(found) = fs_err::symlink_metadata(&file) else { continue };
+        if is_missing(&file) {
+            continue;
+        }
+        let found = fs_err::symlink_metadata(&file)?;
         if is_submodule && found.is_dir() {
             add_files(path, name, &mut inside)?;
             continue;

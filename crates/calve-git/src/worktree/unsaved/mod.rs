@@ -18,7 +18,7 @@ pub(crate) use kept::{check_place, keep, sweep_kept};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
-use crate::paths::real;
+use crate::paths::{if_there, real};
 use crate::repository::entries::{DONOR, noted};
 use crate::repository::standing::WorktreeState;
 use crate::repository::state::LinkedWorktree;
@@ -97,8 +97,9 @@ pub(crate) fn of_entry(repository: &Repository, worktree: &Worktree, entry: &Pat
 
 /// Lists the items that exist only in an entry that git takes for broken.
 pub(crate) fn of_broken(repository: &Repository, entry: &Path) -> Result<Vec<UnsavedItem>> {
-    let Ok(text) = fs_err::read_to_string(entry.join("HEAD")) else { return Ok(Vec::new()) };
-    let branch = text.trim_end().strip_prefix("ref: refs/heads/").map(str::to_owned);
+    // Half made or half removed: git reads nothing in it.
+    let Some(text) = if_there(fs_err::read(entry.join("HEAD")))? else { return Ok(Vec::new()) };
+    let branch = String::from_utf8_lossy(&text).trim_end().strip_prefix("ref: refs/heads/").map(str::to_owned);
     let git = Git::at(&repository.common).with("GIT_DIR", entry);
     let head = git.answer(&["rev-parse", "--verify", "--quiet", "HEAD"])?;
     let worktree = Worktree { path: entry.to_path_buf(), branch, head, ..Worktree::default() };

@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, FileType};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
-use crate::paths::{plain, pointer_in, real};
+use crate::paths::{is_missing, plain, pointer_in, real};
 use crate::repository::operation::{UNFINISHED, unfinished};
 use crate::repository::state::LinkedWorktree;
 use crate::unsaved_item::{LooseCommits, UnsavedItem};
@@ -217,13 +217,14 @@ impl OuterWorktree<'_> {
 /// Lists the lock and the detached commits of a worktree whose repository, this one or another, stays.
 fn registered(git: &Git, entry: &Path) -> Result<Vec<UnsavedItem>> {
     let mut items = Vec::new();
-    if fs_err::symlink_metadata(entry.join("locked")).is_ok() {
+    if !is_missing(&entry.join("locked")) {
         items.push(UnsavedItem::Locked);
     }
-    let loose = ["rev-list", "--max-count=1000", "HEAD", "--not", "--branches", "--tags", "--remotes"];
     // A branch without a commit has nothing to lose.
-    let loose = git.output(&loose)?;
-    items.extend(LooseCommits::listed(&loose.stdout).map(UnsavedItem::Commits));
+    if let Some(head) = git.answer(&["rev-parse", "--verify", "--quiet", "HEAD"])? {
+        let loose = git.run(&["rev-list", "--max-count=1000", &head, "--not", "--branches", "--tags", "--remotes"])?;
+        items.extend(LooseCommits::listed(&loose).map(UnsavedItem::Commits));
+    }
     Ok(items)
 }
 

@@ -473,3 +473,25 @@ fn a_moved_worktree_that_one_is_in_is_not_gone() {
     git(&moved, ["worktree", "repair"]);
     assert_eq!(standing(&repo, &moved), ("intact".into(), true));
 }
+
+#[test]
+fn an_error_is_no_proof_that_nothing_would_be_lost() {
+    let repo = Repo::anywhere();
+    let entry = |name: &str| repo.join(format!(".git/worktrees/proj.{name}"));
+    let staged = repo.add(["staged"]);
+    write(&staged.join("staged"), "only here\n");
+    git(&staged, ["add", "staged"]);
+    fs_err::remove_dir_all(&staged).unwrap();
+    // git takes it for broken.
+    fs_err::remove_file(entry("staged").join("gitdir")).unwrap();
+    fs_err::remove_file(entry("staged").join("HEAD")).unwrap();
+    fs_err::create_dir(entry("staged").join("HEAD")).unwrap();
+    repo.calve(["prune"]).succeeds();
+    assert!(entry("staged").join("index").exists());
+    let referenced = repo.add(["referenced"]);
+    let _ = fs_err::remove_dir_all(entry("referenced").join("refs"));
+    // Unreadable for root, too.
+    fs_err::os::unix::fs::symlink("refs", entry("referenced").join("refs")).unwrap();
+    repo.calve(["remove", "referenced"]).fails(1);
+    assert!(referenced.exists());
+}
