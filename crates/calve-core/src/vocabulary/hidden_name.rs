@@ -50,7 +50,7 @@ pub(crate) fn templates_directory() -> String {
 
 /// Returns whether a name is Calve's own, of any user on any machine, and not to be cloned.
 pub(crate) fn is_calves_own(name: &[u8]) -> bool {
-    const KINDS: [&[u8]; 5] = [b"staging-", b"trash-", b"overlay-", b"spares-", b"templates-"];
+    const KINDS: [&[u8]; 7] = [b"staging-", b"trash-", b"overlay-", b"spares-", b"templates-", b"write-", b"scratch-"];
     name.first() == Some(&b'.')
         && name.strip_prefix(b".calve-").is_some_and(|rest| KINDS.iter().any(|kind| rest.starts_with(kind)))
 }
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn calves_own_names_are_known() {
-        for name in [c".calve-trash-0-a-b-c", c".calve-staging-7-x.lock", c".calve-overlay-1"] {
+        for name in [c".calve-trash-0-a-b-c", c".calve-staging-7-x.lock", c".calve-overlay-1", c".calve-write-0"] {
             assert!(is_calves_own(name.to_bytes()), "{name:?}");
         }
         for name in [c".calve.toml", c".calve-notes", c"calve-trash-0", c".cargo", c".calve-trash"] {
