@@ -5,7 +5,7 @@ use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use calve_testkit::{FileSystem, few_rounds, fingerprint, require_program, write_program};
+use calve_testkit::{FileSystem, few_rounds, fingerprint, require_program, rounds, write_program};
 use fs_err as fs;
 use serde_json::Value;
 
@@ -16,8 +16,8 @@ use crate::world::{Engine, Mysql, Postgres, Redis, User, World, eventually, name
 
 #[test]
 fn engines_of_each_kind_have_the_same_life_in_a_container() {
-    let docker = [Postgres].into_iter().filter_map(|engine| Containers::of_docker(World::new()?, engine));
-    for containers in Engine::families().into_iter().filter_map(Containers::with_engine).chain(docker) {
+    let others = Engine::families().into_iter().filter(|&engine| engine != Postgres && !few_rounds());
+    for containers in Containers::each(Postgres).chain(others.filter_map(Containers::with_engine)) {
         let (world, engine) = (&containers.world, containers.engine);
         containers.template();
         let made = world.db(["template", "list", "--json"]).succeeds().json();
@@ -60,12 +60,13 @@ fn engines_of_each_kind_have_the_same_life_in_a_container() {
 /// The conformance suite, by the ways in which podman and Docker come to their data there.
 #[test]
 fn on_other_file_systems() {
-    for (file_system, strategy, is_docker) in [
+    let all = [
         (FileSystem::Ext4, "overlay", false),
         (FileSystem::Xfs, "reflink", true),
         // Docker's engine does not see what a supervisor mounts.
         (FileSystem::Ext4, "copy", true),
-    ] {
+    ];
+    for (file_system, strategy, is_docker) in all.into_iter().take(if few_rounds() { 1 } else { 3 }) {
         let Some(world) = World::on(file_system, User::This) else { return };
         let of = if is_docker { Containers::of_docker } else { Containers::within };
         let Some(containers) = of(world, Postgres) else { continue };
@@ -80,12 +81,13 @@ fn many_containers_at_once() {
     // MySQL where it is: its servers have an identity.
     let engine = *Engine::all().last().unwrap();
     let Some(podman) = Containers::with_engine(engine) else { return };
-    for containers in iter::once(podman).chain(World::new().and_then(|world| Containers::of_docker(world, Postgres))) {
+    let docker = World::new().filter(|_| !few_rounds()).and_then(|world| Containers::of_docker(world, Postgres));
+    for containers in iter::once(podman).chain(docker) {
         let (world, engine) = (&containers.world, containers.engine);
         // Docker's engine makes one after the other.
         let count = match few_rounds() {
             _ if containers.is_docker => 5,
-            true => 8,
+            true => 4,
             false => 12,
         };
         containers.template();
@@ -236,7 +238,7 @@ fn a_supervisor_that_is_killed_while_its_container_is_made_leaves_nothing() {
         let world = &containers.world;
         containers.template();
         let note = world.home().join("db/servers/a/container.json");
-        for _ in 0..5 {
+        for _ in 0..rounds(5) {
             let start = world.db(["start", "t", "--name", "a"]).spawn();
             let mut name = String::new();
             eventually(|| {
