@@ -76,7 +76,7 @@ impl<P: Sync> Fetcher<'_, P> {
     }
 
     pub(crate) fn blob(&self, blob: &Descriptor) -> Result<Spool, Error> {
-        let blob = self.registry.blob(blob, self.arrivals.spool(blob, &(0..blob.size))?)?;
+        let blob = self.registry.blob(blob, self.arrivals)?;
         self.fetched.fetch_add(blob.fetched, Ordering::Relaxed);
         Ok(blob)
     }

@@ -71,6 +71,12 @@ impl Spool {
         Error::io(Operation::KeepPart, self.path.clone().unwrap_or_default(), source)
     }
 
+    pub(crate) fn bytes(&mut self) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        let read = self.reader()?.read_to_end(&mut bytes);
+        read.map(|_| bytes).map_err(|error| self.failed(error))
+    }
+
     pub(crate) fn reader(&mut self) -> Result<Box<dyn Read + '_>, Error> {
         let rewound = self.file.as_mut().map(|file| file.rewind()).transpose();
         rewound.map_err(|error| self.failed(error))?;

@@ -25,8 +25,6 @@ use crate::spool::Spool;
 use crate::work::each;
 use crate::{layer, manifest};
 
-/// A larger layer with an index is not fetched.
-const LARGEST_COMPRESSED_BYTES: u64 = 32 << 20;
 /// Files from this size on are cloned from the previous version, and changed.
 const CLONED_BYTES: u64 = 1 << 20;
 
@@ -135,13 +133,8 @@ impl<'a> DataImage<'a> {
         let layers = &self.manifest.layers;
         let found = layers.iter().find_map(|layer| Some((layer, layer.range(INDEX)?)));
         let (layer, at) = found.ok_or_else(|| refused("it has no index"))?;
-        if layer.size > LARGEST_COMPRESSED_BYTES {
-            return Err(refused("its index is too large"));
-        }
-        let whole = manifest::whole((&self.registry, &self.arrivals), layer, at)?;
-        let (compressed, fetched) = whole.ok_or_else(|| refused("it has no index"))?;
-        let text = layer::read_manifest(&*compressed, LARGEST_INDEX_BYTES);
-        let text = text.map_err(|error| refused(&format!("its index cannot be read ({})", error.kind())))?;
+        let listed = manifest::listed(&self.registry, &self.arrivals, (layer, &at), "index", LARGEST_INDEX_BYTES);
+        let (text, compressed, fetched) = listed?;
         let index = Index::parse(&text).and_then(|index| index.check_layers(layers).map(|()| index));
         Ok((index.map_err(refused)?, compressed, fetched))
     }

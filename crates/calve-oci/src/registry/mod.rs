@@ -23,6 +23,7 @@ use self::attempt::{ATTEMPTS, Answer, is_busy, pause, redirect, try_again};
 use self::challenge::Challenge;
 use self::multipart::Parts;
 use crate::address::{Address, AddressFault, Transport};
+use crate::arrivals::Arrivals;
 use crate::credentials::{CredentialFiles, Credentials};
 use crate::error::{Error, RegistryRefusal};
 use crate::image::{Descriptor, MANIFEST_TYPE};
@@ -159,7 +160,8 @@ impl<'a> Registry<'a> {
     }
 
     /// Fetches the rest of a blob, and checks its digest.
-    pub(crate) fn blob(&self, wanted: &Descriptor, spool: Spool) -> Result<Spool, Error> {
+    pub(crate) fn blob(&self, wanted: &Descriptor, arrivals: &Arrivals) -> Result<Spool, Error> {
+        let spool = arrivals.spool(wanted, &(0..wanted.size))?;
         let is_right = &mut |blob: &mut Spool| Ok(blob.digest() == wanted.digest);
         let wrong = format!("the blob `{}` has another digest", wanted.digest);
         let fetched = self.checked_part(wanted, &(0..wanted.size), spool, is_right, &wrong)?;
