@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use calve_core::internal::ShownPath;
+use calve_core::internal::{ShownPath, if_there};
 use calve_core::{CancelToken, Error};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -130,11 +130,11 @@ fn walk(
             if cancel.is_cancelled() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            for entry in unless_gone(fs_err::read_dir(&directory))?.into_iter().flatten() {
+            for entry in if_there(fs_err::read_dir(&directory))?.into_iter().flatten() {
                 let entry = entry?;
-                let Some(metadata) = unless_gone(entry.metadata())? else { continue };
+                let Some(metadata) = if_there(entry.metadata())? else { continue };
                 let path = entry.path();
-                unless_gone(visit(&path, &metadata))?;
+                if_there(visit(&path, &metadata))?;
                 if metadata.is_dir() {
                     waiting.push(path);
                 }
@@ -146,14 +146,6 @@ fn walk(
         true => Error::Interrupted.into(),
         false => BenchError::failed(error.to_string(), Remedy::MakeTreeReadable),
     })
-}
-
-fn unless_gone<T>(result: io::Result<T>) -> io::Result<Option<T>> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 fn read(path: &Path, buffer: &mut [u8]) -> io::Result<()> {
