@@ -13,7 +13,6 @@ use calve_db::{EngineKind, OwnedServer};
 
 pub use self::bench::DatabaseBench;
 use self::client::Session;
-use self::sample::VariantRuns;
 use self::servers::Servers;
 use crate::error::BenchError;
 use crate::machine;
@@ -50,7 +49,7 @@ impl DatabaseBench<'_> {
         let write = self.write(&scout, engine)?;
         scout.stop()?;
         let servers = Servers::new(self, scratch, &write, engine)?;
-        let mut rows: Vec<VariantRuns> = servers.ways().into_iter().map(VariantRuns::new).collect();
+        let mut rows = servers.rows();
         take_turns(rows.len(), Rounds::Exactly(self.runs), |index, round| {
             check_cancelled(self.setup.cancel)?;
             servers.run(round, &mut rows[index])

@@ -26,14 +26,12 @@ pub(super) fn complete(
     let details = results.into_iter().map(|result| ResultDetails::Database(Box::new(result)));
     report.document.results = details.map(|details| BenchResult { times: None, details }).collect();
     for row in rows {
-        let command = row
-            .way
-            .strategy()
-            .map_or_else(|| row.way.name(), |strategy| format!("calve db start --strategy {strategy}"));
+        let started = row.strategy.map(|strategy| format!("calve db start --strategy {strategy}"));
+        let command = started.unwrap_or_else(|| row.name.clone());
         if let Some(reason) = row.failed.clone() {
             report.fail(
                 &format!("`{command}`"),
-                BenchFailure { command, reason, side: Some(row.way.side()), ..BenchFailure::default() },
+                BenchFailure { command, reason, side: Some(row.side()), ..BenchFailure::default() },
             );
         } else if let Some(reason) = row.refused.clone() {
             report.document.not_run.push(NotRun { command, why: NotRunReason::Refused, reason, remedy: None });
@@ -101,9 +99,9 @@ impl VariantRuns {
     fn result(&self) -> DatabaseResult {
         let of_each = |value: fn(&Sample) -> Option<f64>| spread(self.samples.iter().filter_map(value).collect());
         DatabaseResult {
-            side: self.way.side(),
-            server: self.way.name(),
-            strategy: self.way.strategy().map(Strategy::name),
+            side: self.side(),
+            server: self.name.clone(),
+            strategy: self.strategy.map(Strategy::name),
             clone_ms: of_each(|sample| sample.clone_ms),
             first_query_ms: of_each(|sample| Some(sample.ready_ms)),
             first_write_ms: of_each(|sample| sample.writes_ms.first().copied()),
