@@ -82,7 +82,7 @@ pub(super) fn add_steps(report: &mut Report, steps: &[Step]) {
     let title = "Commands as a whole, until a query is answered";
     let head = vec!["command", "median", "shortest", "longest", "memory"];
     report.sections.push(Section {
-        note: "Memory: of a standby that waits and its supervisor, what is shared with other processes divided among them.",
+        note: "Memory: of a standby and its supervisor after the query, what is shared with other processes divided among them.",
         ..Section::of_table(title, head, steps.iter().map(line).collect())
     });
     report.document.results.extend(steps.iter().map(|step| BenchResult {
