@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use calve_db::{PoolOptions, Server};
+use calve_db::{Pool, PoolOptions, Server};
 
 use super::bench::{DatabaseBench, program};
 use super::client::Session;
@@ -11,6 +11,7 @@ use crate::error::BenchError;
 use crate::report::shown_ms;
 use crate::setup::check_cancelled;
 
+#[derive(Default)]
 pub(super) struct Step {
     pub(super) name: &'static str,
     pub(super) ms: Vec<f64>,
@@ -30,20 +31,18 @@ const MARK: &str = "bench";
 impl DatabaseBench<'_> {
     /// Runs each command `steps` times. The template has no pool, before or after.
     pub(super) fn steps(&self) -> Result<Vec<Step>, BenchError> {
-        let mut steps = [STANDBY, RESET, RESET_TO_MARK, RESET_PREPARED].map(|name| Step {
-            name,
-            ms: Vec::new(),
-            memory_bytes: Vec::new(),
-        });
+        let mut steps =
+            [STANDBY, RESET, RESET_TO_MARK, RESET_PREPARED].map(|name| Step { name, ..Step::default() });
         let [standby, reset, to_mark, prepared] = &mut steps;
         let server = self.start(None)?;
         let name = server.record.server.name.clone();
+        let reset_to_mark = ["reset", &name, "--to", MARK, "-q"];
         for _ in 0..self.steps {
             reset.ms.push(self.timed(RESET, &["reset", &name, "-q"], &server.record.server)?);
         }
         calve_db::mark(self.home, &name, MARK, self.setup.cancel)?;
         for _ in 0..self.steps {
-            to_mark.ms.push(self.timed(RESET_TO_MARK, &["reset", &name, "--to", MARK, "-q"], &server.record.server)?);
+            to_mark.ms.push(self.timed(RESET_TO_MARK, &reset_to_mark, &server.record.server)?);
         }
         self.with_pool(|| {
             // The first reset prepares the next one, if that is possible.
@@ -51,15 +50,11 @@ impl DatabaseBench<'_> {
             let prepares = if back.can_prepare() { self.steps } else { 0 };
             for _ in 0..prepares {
                 self.until(|| Ok(calve_db::find(self.home, &name)?.prepared))?;
-                let words = ["reset", &name, "--to", MARK, "-q"];
-                prepared.ms.push(self.timed(RESET_PREPARED, &words, &server.record.server)?);
+                prepared.ms.push(self.timed(RESET_PREPARED, &reset_to_mark, &server.record.server)?);
             }
+            let is_ready = |pool: &Pool| pool.template == self.template && pool.waiting > 0;
             for _ in 0..self.steps {
-                self.until(|| {
-                    Ok(calve_db::pools(self.home)?
-                        .iter()
-                        .any(|pool| pool.template == self.template && pool.waiting > 0))
-                })?;
+                self.until(|| Ok(calve_db::pools(self.home)?.iter().any(is_ready)))?;
                 let (ms, memory_bytes) = self.start_with_standby()?;
                 standby.ms.push(ms);
                 standby.memory_bytes.extend(memory_bytes);
