@@ -307,7 +307,7 @@ impl Pull<'_> {
         let mut old = old.zip(self.reuse);
         let mut missing = vec![None; share.range.len()];
         for (missing, target) in missing.iter_mut().zip(&share.targets[share.range.clone()]) {
-            self.image.registry.check_cancelled()?;
+            self.image.registry.options.cancel.check()?;
             let Some(number) = *target else { continue };
             let entry = &self.sent.template.entries[number];
             let PortableKind::File { size, hash } = entry.kind else { continue };

@@ -20,7 +20,7 @@ use crate::remedy::Remedy;
 use crate::report::Report;
 use crate::runs::take_turns;
 use crate::scratch::Scratch;
-use crate::setup::{Rounds, check_cancelled};
+use crate::setup::Rounds;
 
 /// Deletes a row of the largest table that has rows, which needs no knowledge of its columns.
 const POSTGRES_WRITE: &str = "SELECT format('DELETE FROM %s WHERE ctid = (SELECT ctid FROM %s LIMIT 1)', t, t) FROM (SELECT \
@@ -51,7 +51,7 @@ impl DatabaseBench<'_> {
         let servers = Servers::new(self, scratch, &write, engine)?;
         let mut rows = servers.rows();
         take_turns(rows.len(), Rounds::Exactly(self.runs), |index, round| {
-            check_cancelled(self.setup.cancel)?;
+            self.setup.cancel.check()?;
             servers.run(round, &mut rows[index])
         })?;
         let steps = if self.steps > 0 { self.steps()? } else { Vec::new() };

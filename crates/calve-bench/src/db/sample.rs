@@ -10,7 +10,7 @@ use super::client::Session;
 use super::servers::{Server, Servers};
 use crate::error::BenchError;
 use crate::report::shown_ms;
-use crate::setup::{BenchSetup, check_cancelled};
+use crate::setup::BenchSetup;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sample {
@@ -64,7 +64,7 @@ impl Servers<'_> {
         let BenchSetup { say, cancel, .. } = &self.bench.setup;
         self.delete_trash()?;
         let begun = self.begin(row.strategy);
-        check_cancelled(cancel)?;
+        cancel.check()?;
         let measured = match begun {
             Ok(begun) => self.finish(begun),
             Err(error) => match refusal(row.side(), &error) {
@@ -76,7 +76,7 @@ impl Servers<'_> {
                 None => Err(error),
             },
         };
-        check_cancelled(cancel)?;
+        cancel.check()?;
         match measured {
             Ok(sample) => {
                 let took = shown_ms(sample.ready_ms);

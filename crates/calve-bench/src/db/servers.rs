@@ -59,7 +59,7 @@ impl<'a> Servers<'a> {
                 Err(error) if began.elapsed() > PATIENCE => return Err(error.into()),
                 Err(_) => baseline.check()?,
             }
-            crate::setup::check_cancelled(self.bench.setup.cancel)?;
+            self.bench.setup.cancel.check()?;
             std::thread::sleep(Duration::from_millis(1));
         }
     }

@@ -9,7 +9,6 @@ use super::bench::{DatabaseBench, program};
 use super::client::Session;
 use crate::error::BenchError;
 use crate::report::shown_ms;
-use crate::setup::check_cancelled;
 
 #[derive(Default)]
 pub(super) struct Step {
@@ -78,7 +77,7 @@ impl DatabaseBench<'_> {
     fn until(&self, mut holds: impl FnMut() -> Result<bool, BenchError>) -> Result<(), BenchError> {
         let began = Instant::now();
         while !holds()? {
-            check_cancelled(self.setup.cancel)?;
+            self.setup.cancel.check()?;
             if began.elapsed() > PATIENCE {
                 return Err(io::Error::other("no standby was ready after a minute").into());
             }
@@ -88,7 +87,7 @@ impl DatabaseBench<'_> {
     }
 
     fn timed(&self, step: &str, words: &[&str], server: &Server) -> Result<f64, BenchError> {
-        check_cancelled(self.setup.cancel)?;
+        self.setup.cancel.check()?;
         let began = Instant::now();
         program(self.supervisor, words)?;
         Session::open(server)?.run(self.query)?;

@@ -193,7 +193,7 @@ impl Fill<'_> {
         let mut taken = self.old.map(ChunkTaker::open).transpose()?;
         let mut missing = Vec::new();
         for (chunk, at, start) in file.placed() {
-            self.image.registry.check_cancelled()?;
+            self.image.registry.options.cancel.check()?;
             let found = taken.as_mut().and_then(|taken| taken.find(&chunk, cloned.map(|number| (number, at))));
             match found {
                 Some(LocalChunk::InPlace) => {}
@@ -250,7 +250,7 @@ impl Fill<'_> {
         let mut reader = part.reader()?;
         let mut at = start;
         for MissingChunk { file, at: place, is_hole, start, chunk, .. } in chunks {
-            self.image.registry.check_cancelled()?;
+            self.image.registry.options.cancel.check()?;
             io::copy(&mut (&mut reader).take(start - at), &mut io::sink()).map_err(unreadable)?;
             compressed.resize(chunk.compressed as usize, 0);
             reader.read_exact(&mut compressed).map_err(unreadable)?;

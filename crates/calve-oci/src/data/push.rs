@@ -149,7 +149,7 @@ impl Push<'_> {
         let mut parents = Parents::open(self.data)?;
         let mut files = Vec::new();
         for (path, mode, size) in &self.found.files[range.clone()] {
-            self.registry.check_cancelled()?;
+            self.registry.options.cancel.check()?;
             let contents = parents.open_file(path.as_bytes())?;
             let written = writer.file(path, *mode, *size, contents);
             let (offset, chunks) = written.map_err(|error| Error::io(Operation::Send, self.data.join(path), error))?;

@@ -251,7 +251,7 @@ impl<'a> Registry<'a> {
         let mut sent = Parts::new(response.body_mut().with_config().limit(u64::MAX).reader(), &boundary);
         // Reads no more parts than it asked for. The caller can ask for missing ones one by one.
         for _ in parts {
-            self.check_cancelled()?;
+            self.options.cancel.check()?;
             let Ok(Some(bytes)) = sent.next() else { break };
             let Some(number) = parts.iter().position(|part| *part == bytes) else { break };
             receive(number, sent.contents())?;
@@ -268,7 +268,7 @@ impl<'a> Registry<'a> {
     ) -> Result<Option<String>, Error> {
         let mut buffer = vec![0; 128 << 10];
         loop {
-            self.check_cancelled()?;
+            self.options.cancel.check()?;
             let length = match reader.read(&mut buffer) {
                 Ok(0) => return Ok(None),
                 Ok(length) => length,
@@ -308,7 +308,7 @@ impl<'a> Registry<'a> {
             {
                 // Frees the connection: a server may have one at a time.
                 drop(answer);
-                self.check_cancelled()?;
+                self.options.cancel.check()?;
                 return self.once(asked, sent.as_deref_mut());
             }
             Ok(answer)
@@ -323,7 +323,7 @@ impl<'a> Registry<'a> {
     ) -> Result<Response<Body>, Error> {
         let mut failures = 0;
         loop {
-            self.check_cancelled()?;
+            self.options.cancel.check()?;
             let answer = ask()?;
             failures += 1;
             match try_again(&answer, failures) {
@@ -445,15 +445,11 @@ impl<'a> Registry<'a> {
         Error::Refused { registry: self.reference.registry.clone(), operation, refusal }
     }
 
-    pub(crate) fn check_cancelled(&self) -> Result<(), Error> {
-        if self.options.cancel.is_cancelled() { Err(calve_core::Error::Interrupted.into()) } else { Ok(()) }
-    }
-
     fn wait(&self, time: Duration) -> Result<(), Error> {
         const STEP: Duration = Duration::from_millis(50);
         let mut left = time;
         while !left.is_zero() {
-            self.check_cancelled()?;
+            self.options.cancel.check()?;
             std::thread::sleep(left.min(STEP));
             left = left.saturating_sub(STEP);
         }
