@@ -17,7 +17,6 @@ use crate::fetch::{Fetcher, Run};
 use crate::frames::{self, Frame};
 use crate::image::{self, Descriptor, ENGINE, FRAMES, KEY};
 use crate::manifest::{FetchedTemplate, Image};
-use crate::operation::Operation;
 use crate::reference::Reference;
 use crate::registry::{Registry, RegistryOptions};
 use crate::revision::Listing;
@@ -173,14 +172,11 @@ struct Share<'a> {
     targets: &'a [Option<usize>],
 }
 
-fn unreadable(error: std::io::Error) -> Error {
-    Error::io(Operation::ReadPart, "", error)
-}
-
 fn are_right(frames: &[Frame], part: &mut Spool) -> Result<bool, Error> {
+    let unreadable = part.unreadable();
     let mut reader = part.reader()?;
     for frame in frames {
-        if !frame.check(&mut reader).map_err(unreadable)? {
+        if !frame.check(&mut reader).map_err(&unreadable)? {
             return Ok(false);
         }
     }
@@ -262,11 +258,12 @@ impl Pull<'_> {
                 return Ok(false);
             }
             let mut parents = Parents::open(self.root)?;
+            let unreadable = part.unreadable();
             let mut reader = part.reader()?;
             for frame in run.parts {
                 let mut compressed = (&mut reader).take(frame.size());
                 self.read(&mut parents, (share, missing, &frame.has), &mut compressed)?;
-                std::io::copy(&mut compressed, &mut std::io::sink()).map_err(unreadable)?;
+                std::io::copy(&mut compressed, &mut std::io::sink()).map_err(&unreadable)?;
             }
             Ok(true)
         };

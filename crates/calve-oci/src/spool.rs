@@ -71,6 +71,12 @@ impl Spool {
         Error::io(Operation::KeepPart, self.path.clone().unwrap_or_default(), source)
     }
 
+    /// Makes the error for a part that cannot be read back, also while a reader is open.
+    pub(crate) fn unreadable(&self) -> impl Fn(io::Error) -> Error + use<> {
+        let path = self.path.clone().unwrap_or_default();
+        move |source| Error::io(Operation::ReadPart, &*path, source)
+    }
+
     pub(crate) fn bytes(&mut self) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         let read = self.reader()?.read_to_end(&mut bytes);

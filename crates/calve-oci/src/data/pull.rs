@@ -242,18 +242,18 @@ impl Fill<'_> {
 
     /// Writes the chunks in a part of a layer from `start` on. Returns false at the first that differs from the index.
     fn write(&self, chunks: &[MissingChunk], start: u64, part: &mut Spool) -> Result<bool, Error> {
-        let unreadable = |error: io::Error| Error::io(Operation::ReadPart, "", error);
+        let unreadable = part.unreadable();
         let mut parents = Parents::open(self.data)?;
-        let mut decompressor = Decompressor::new().map_err(unreadable)?;
+        let mut decompressor = Decompressor::new().map_err(&unreadable)?;
         let (mut compressed, mut contents) = (Vec::new(), Vec::with_capacity(LARGEST_CHUNK_BYTES as usize));
         let mut open: Option<(usize, File)> = None;
         let mut reader = part.reader()?;
         let mut at = start;
         for MissingChunk { file, at: place, is_hole, start, chunk, .. } in chunks {
             self.image.registry.options.cancel.check()?;
-            io::copy(&mut (&mut reader).take(start - at), &mut io::sink()).map_err(unreadable)?;
+            io::copy(&mut (&mut reader).take(start - at), &mut io::sink()).map_err(&unreadable)?;
             compressed.resize(chunk.compressed as usize, 0);
-            reader.read_exact(&mut compressed).map_err(unreadable)?;
+            reader.read_exact(&mut compressed).map_err(&unreadable)?;
             at = start + u64::from(chunk.compressed);
             // The buffer's capacity is the limit, whatever the frame says.
             contents.clear();
