@@ -59,7 +59,7 @@ impl DatabaseBench<'_> {
         scratch.add_to(&mut report, "Servers in")?;
         report::complete(&mut report, self, &template, &write, &rows);
         if !steps.is_empty() {
-            report::add_steps(&mut report, &steps);
+            report::add_steps(&mut report, steps);
         }
         Ok(report)
     }
