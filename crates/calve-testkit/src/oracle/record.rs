@@ -137,23 +137,12 @@ fn describe(dir: BorrowedFd<'_>, name: &OsStr, parent: usize) -> Result<Recorded
     let handle = Handle::open(dir, name)?;
     let stat = handle.stat()?;
     let kind = FileType::from_raw_mode(stat.st_mode);
-    let target = match kind {
-        FileType::Symlink => handle.target()?,
-        _ => OsString::new(),
-    };
-    let content = match kind {
-        FileType::RegularFile => digest(dir, name),
-        _ => Ok(0),
-    };
-    let xattrs = xattrs(&handle);
-    let device = match kind {
-        FileType::BlockDevice | FileType::CharacterDevice => {
-            (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev))
-        }
-        _ => (0, 0),
-    };
-    // Sizes and blocks of directories differ between file systems.
     let is_file = kind == FileType::RegularFile;
+    let target = if kind == FileType::Symlink { handle.target()? } else { OsString::new() };
+    let content = if is_file { digest(dir, name) } else { Ok(0) };
+    let xattrs = xattrs(&handle);
+    let is_device = matches!(kind, FileType::BlockDevice | FileType::CharacterDevice);
+    let device = if is_device { (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev)) } else { (0, 0) };
     Ok(RecordedEntry {
         parent,
         name: name.to_owned(),
@@ -165,6 +154,7 @@ fn describe(dir: BorrowedFd<'_>, name: &OsStr, parent: usize) -> Result<Recorded
         inode: identity(&stat),
         links: stat.st_nlink as u64,
         device,
+        // Sizes and blocks of directories differ between file systems.
         size_bytes: if is_file { stat.st_size as u64 } else { 0 },
         allocated_bytes: if is_file { stat.st_blocks as u64 * 512 } else { 0 },
         target,

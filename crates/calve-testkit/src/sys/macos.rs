@@ -92,17 +92,11 @@ impl<'a> Handle<'a> {
 }
 
 pub(crate) fn make_node(at: &Path, kind: FileType, (major, minor): (u32, u32)) -> Result<()> {
-    let mut command = match kind {
-        FileType::Fifo => Command::new("mkfifo"),
-        _ => Command::new("mknod"),
-    };
-    command.arg(at);
-    match kind {
-        FileType::Fifo => {}
-        FileType::BlockDevice => drop(command.args(["b", &major.to_string(), &minor.to_string()])),
-        _ => drop(command.args(["c", &major.to_string(), &minor.to_string()])),
+    if kind == FileType::Fifo {
+        return succeeds(Command::new("mkfifo").arg(at));
     }
-    succeeds(&mut command)
+    let letter = if kind == FileType::BlockDevice { "b" } else { "c" };
+    succeeds(Command::new("mknod").arg(at).args([letter, &major.to_string(), &minor.to_string()]))
 }
 
 pub(crate) fn command_as(program: &OsStr, uid: u32, gid: u32) -> Command {
