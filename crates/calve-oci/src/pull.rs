@@ -116,9 +116,8 @@ pub fn origin(template: &Template) -> Option<&str> {
 
 fn old(templates: &Templates, reference: &Reference, name: &str) -> Result<Option<Template>, Error> {
     let old = match templates.find(name) {
-        Ok(old) => old,
         Err(calve_core::Error::Template(TemplateError::Unknown(_))) => return Ok(None),
-        Err(error) => return Err(error.into()),
+        found => found?,
     };
     reference.check_replaces(name, origin(&old))?;
     Ok(Some(old))

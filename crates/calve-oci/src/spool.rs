@@ -43,11 +43,7 @@ impl Spool {
     pub(crate) fn resume(mut file: File, path: &Path) -> io::Result<Self> {
         let mut spool = Self::new(Some(path));
         let mut buffer = vec![0; 128 << 10];
-        loop {
-            let length = file.read(&mut buffer)?;
-            if length == 0 {
-                break;
-            }
+        while let length @ 1.. = file.read(&mut buffer)? {
             spool.hash.update(&buffer[..length]);
             spool.size += length as u64;
         }

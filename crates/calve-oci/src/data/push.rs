@@ -115,10 +115,8 @@ impl DataTree {
         let entry = |path: usize| path as u64 + INDEXED_ENTRY_BYTES;
         let files: u64 = self.files.iter().map(|(path, ..)| entry(path.len())).sum();
         let directories: u64 = self.directories.iter().map(|directory| entry(directory.path.len())).sum();
-        match files + directories + chunks * INDEXED_CHUNK_BYTES > LARGEST_INDEX_BYTES {
-            true => Err(Error::DataTooLarge(data.into())),
-            false => Ok(()),
-        }
+        let is_too_large = files + directories + chunks * INDEXED_CHUNK_BYTES > LARGEST_INDEX_BYTES;
+        if is_too_large { Err(Error::DataTooLarge(data.into())) } else { Ok(()) }
     }
 
     /// Divides the files into a range for each layer. Without files there is one for the directories.

@@ -483,12 +483,8 @@ impl<'a> Registry<'a> {
 }
 
 fn basic(credentials: &Credentials) -> Option<String> {
-    match credentials {
-        Credentials::Password { user, secret } => {
-            Some(format!("Basic {}", STANDARD.encode(format!("{user}:{secret}"))))
-        }
-        Credentials::IdentityToken(_) => None,
-    }
+    let Credentials::Password { user, secret } = credentials else { return None };
+    Some(format!("Basic {}", STANDARD.encode(format!("{user}:{secret}"))))
 }
 
 fn continues(response: &Response<Body>, have: u64) -> bool {
