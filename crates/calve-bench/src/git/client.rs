@@ -177,11 +177,8 @@ impl Client<'_> {
 
 /// Returns the URL of a directory: given a path, git would copy files and ignore filters and depths.
 fn url(directory: &Path) -> OsString {
-    let path = directory.as_os_str().as_bytes().iter().flat_map(|byte| match byte {
-        b'%' => b"%25".to_vec(),
-        byte => vec![*byte],
-    });
-    OsString::from_vec(b"file://".iter().copied().chain(path).collect())
+    let parts: Vec<&[u8]> = directory.as_os_str().as_bytes().split(|&byte| byte == b'%').collect();
+    OsString::from_vec([b"file://", &*parts.join(&b"%25"[..])].concat())
 }
 
 /// Returns the command as a user would type it.
