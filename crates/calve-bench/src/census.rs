@@ -66,6 +66,8 @@ pub(crate) fn take(root: &Path, contents: ContentReading, cancel: &CancelToken) 
             if contents == ContentReading::Read {
                 read(path, &mut buffer)?;
             }
+            census.bytes += metadata.len();
+            census.block_bytes += metadata.len().next_multiple_of(4096);
             (&mut census.files, metadata.len())
         } else if kind.is_dir() {
             (&mut census.directories, 0)
@@ -75,10 +77,6 @@ pub(crate) fn take(root: &Path, contents: ContentReading, cancel: &CancelToken) 
             (&mut census.others, 0)
         };
         *number += 1;
-        if kind.is_file() {
-            census.bytes += size;
-            census.block_bytes += size.next_multiple_of(4096);
-        }
         let mut hasher = DefaultHasher::new();
         let relative = path.strip_prefix(root).unwrap_or(path);
         (relative.as_os_str(), metadata.mode(), size, metadata.mtime(), metadata.mtime_nsec()).hash(&mut hasher);
