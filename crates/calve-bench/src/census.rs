@@ -7,9 +7,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use calve_core::internal::{ShownPath, if_there};
+use calve_core::internal::{ShownPath, if_there, open_source};
 use calve_core::{CancelToken, Error};
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, OFlags};
 use rustix::io::Errno;
 
 use crate::error::BenchError;
@@ -151,17 +151,7 @@ fn read(path: &Path, buffer: &mut [u8]) -> io::Result<()> {
         let reason = io::Error::from(errno);
         io::Error::new(reason.kind(), format!("read `{}`: {reason}", ShownPath(path)))
     };
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let open = |flags| rustix::fs::openat(CWD, path, flags, Mode::empty());
-    #[cfg(not(target_os = "linux"))]
-    let file = open(flags);
-    #[cfg(target_os = "linux")]
-    let file = match open(flags | OFlags::NOATIME) {
-        // Only a file's owner may use O_NOATIME.
-        Err(Errno::PERM) => open(flags),
-        opened => opened,
-    };
-    let file = file.map_err(failed)?;
+    let file = open_source(CWD, path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK).map_err(failed)?;
     while rustix::io::read(&file, &mut *buffer).map_err(failed)? > 0 {}
     Ok(())
 }
