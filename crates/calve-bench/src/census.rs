@@ -7,9 +7,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use calve_core::internal::ShownPath;
+use calve_core::internal::{ShownPath, if_there, open_source};
 use calve_core::{CancelToken, Error};
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, OFlags};
 use rustix::io::Errno;
 
 use crate::error::BenchError;
@@ -66,6 +66,8 @@ pub(crate) fn take(root: &Path, contents: ContentReading, cancel: &CancelToken) 
             if contents == ContentReading::Read {
                 read(path, &mut buffer)?;
             }
+            census.bytes += metadata.len();
+            census.block_bytes += metadata.len().next_multiple_of(4096);
             (&mut census.files, metadata.len())
         } else if kind.is_dir() {
             (&mut census.directories, 0)
@@ -75,10 +77,6 @@ pub(crate) fn take(root: &Path, contents: ContentReading, cancel: &CancelToken) 
             (&mut census.others, 0)
         };
         *number += 1;
-        if kind.is_file() {
-            census.bytes += size;
-            census.block_bytes += size.next_multiple_of(4096);
-        }
         let mut hasher = DefaultHasher::new();
         let relative = path.strip_prefix(root).unwrap_or(path);
         (relative.as_os_str(), metadata.mode(), size, metadata.mtime(), metadata.mtime_nsec()).hash(&mut hasher);
@@ -130,11 +128,11 @@ fn walk(
             if cancel.is_cancelled() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
-            for entry in unless_gone(fs_err::read_dir(&directory))?.into_iter().flatten() {
+            for entry in if_there(fs_err::read_dir(&directory))?.into_iter().flatten() {
                 let entry = entry?;
-                let Some(metadata) = unless_gone(entry.metadata())? else { continue };
+                let Some(metadata) = if_there(entry.metadata())? else { continue };
                 let path = entry.path();
-                unless_gone(visit(&path, &metadata))?;
+                if_there(visit(&path, &metadata))?;
                 if metadata.is_dir() {
                     waiting.push(path);
                 }
@@ -148,30 +146,12 @@ fn walk(
     })
 }
 
-fn unless_gone<T>(result: io::Result<T>) -> io::Result<Option<T>> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 fn read(path: &Path, buffer: &mut [u8]) -> io::Result<()> {
     let failed = |errno: Errno| {
         let reason = io::Error::from(errno);
         io::Error::new(reason.kind(), format!("read `{}`: {reason}", ShownPath(path)))
     };
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let open = |flags| rustix::fs::openat(CWD, path, flags, Mode::empty());
-    #[cfg(not(target_os = "linux"))]
-    let file = open(flags);
-    #[cfg(target_os = "linux")]
-    let file = match open(flags | OFlags::NOATIME) {
-        // Only a file's owner may use O_NOATIME.
-        Err(Errno::PERM) => open(flags),
-        opened => opened,
-    };
-    let file = file.map_err(failed)?;
+    let file = open_source(CWD, path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK).map_err(failed)?;
     while rustix::io::read(&file, &mut *buffer).map_err(failed)? > 0 {}
     Ok(())
 }

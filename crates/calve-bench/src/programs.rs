@@ -9,7 +9,6 @@ use rustix::fs::OFlags;
 
 use crate::error::BenchError;
 use crate::process;
-use crate::setup::check_cancelled;
 
 /// Finds a program on the PATH, or among administrators' programs, which a user's PATH often lacks.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
@@ -30,7 +29,7 @@ pub(crate) fn versions(
     let mut versions = Vec::new();
     for (name, path) in std::iter::once(("calve", calve.to_path_buf())).chain(programs) {
         let version = version(&path, cancel);
-        check_cancelled(cancel)?;
+        cancel.check()?;
         versions.push((name.to_owned(), version.unwrap_or_else(|| "unknown".into())));
     }
     Ok(versions)

@@ -12,7 +12,7 @@ use crate::error::BenchError;
 use crate::process::{self, ProcessResult};
 use crate::remedy::Remedy;
 use crate::scratch::{Room, Scratch};
-use crate::setup::{BenchSetup, Rounds, check_cancelled};
+use crate::setup::{BenchSetup, Rounds};
 use crate::workload::{Leftovers, OwnTimes, Sample, Workload, WorkloadRuns};
 
 pub(crate) struct Runs {
@@ -87,7 +87,7 @@ impl Bench<'_, '_> {
         }
         let stderr = self.scratch.stderr()?;
         self.scratch.flush()?;
-        check_cancelled(self.setup.cancel)?;
+        self.setup.cancel.check()?;
         let used_before = self.scratch.used_bytes()?;
         let workload = &self.rows[index].workload;
         let words = (workload.argv)(&dst);
@@ -95,7 +95,7 @@ impl Bench<'_, '_> {
         command.args(&words[1..]).envs(workload.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
         let ran = process::measure_command(&mut command, self.setup.cancel);
-        check_cancelled(self.setup.cancel)?;
+        self.setup.cancel.check()?;
         self.scratch.flush()?;
         if self.rows[index].workload.prepare.is_some() {
             // Space that earlier runs have freed counts too.

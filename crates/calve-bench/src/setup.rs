@@ -1,8 +1,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
-use calve_core::{CancelToken, Error};
 
 use crate::error::BenchError;
 use crate::remedy::Remedy;
@@ -69,8 +69,4 @@ impl BenchSetup<'_> {
         }
         Ok(tree)
     }
-}
-
-pub(crate) fn check_cancelled(cancel: &CancelToken) -> Result<(), BenchError> {
-    if cancel.is_cancelled() { Err(Error::Interrupted.into()) } else { Ok(()) }
 }

@@ -11,7 +11,6 @@ use calve_receipt::bench::{NotRun, NotRunReason};
 use crate::error::BenchError;
 use crate::process;
 use crate::scratch::Scratch;
-use crate::setup::check_cancelled;
 use crate::workload::{Group, PrepareFunction, Workload};
 
 const SPARES: Group = Group {
@@ -58,7 +57,7 @@ impl Store {
             calve.args(["spares", command, "--quiet"]).args(options).arg(&self.of).env("CALVE_HOME", &self.home);
             calve.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
             let ended = process::measure_command(&mut calve, &self.cancel)?;
-            check_cancelled(&self.cancel)?;
+            self.cancel.check()?;
             if !ended.status.success() {
                 let said = String::from_utf8_lossy(&fs_err::read(&self.stderr)?).into_owned();
                 let first = said.lines().next().unwrap_or_default();

@@ -8,7 +8,7 @@ pub use crate::clone::follow::FollowedSource;
 pub use crate::clone::merge::{OverwriteRule, merge_tree};
 pub use crate::clone::revert::{CloneState, RevertReport, revert};
 pub use crate::clone::stage::{StageReport, StagedTree, is_subvolume, stage_in, supersede};
-pub use crate::error::{ShownPath, without_path};
+pub use crate::error::{ShownPath, if_there, without_path};
 pub use crate::home::home_directory;
 pub use crate::options::internal::{
     BeforePublish, FrozenSince, InlinedBytes, InternalOptions, KeptLinks, KeptTimes, KeptXattrs, Latency, LeftLinks,
@@ -29,6 +29,7 @@ pub use crate::template::receive::{CheckedFiles, sync_during};
 pub use crate::template::templates::with_source;
 pub use crate::tree::file_set::FileSet;
 pub use crate::tree::fill::room::NewEntries;
+pub use crate::tree::node::open_source;
 pub use crate::tree::own::is_own;
 pub use crate::tree::replaced::ReplacedFile;
 pub use crate::tree::set_state::FileSetState;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::error::Error;
+
 /// Counters of a clone, a removal or a transfer. They are updated once per directory, and only grow.
 #[derive(Debug, Default)]
 pub struct Progress {
@@ -60,5 +62,10 @@ impl CancelToken {
     /// Returns whether the operation must end.
     pub fn is_cancelled(&self) -> bool {
         self.flag.load(Ordering::Relaxed) || self.pace.as_ref().is_some_and(|pace| !pace.keep())
+    }
+
+    /// Fails with [`Error::Interrupted`] if the operation must end.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.is_cancelled() { Err(Error::Interrupted) } else { Ok(()) }
     }
 }

@@ -4,6 +4,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
 
+pub(crate) use calve_core::internal::if_there;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
@@ -40,13 +41,6 @@ pub(crate) fn real(path: &Path) -> PathBuf {
         Some(fs_err::canonicalize(above).ok()?.join(rest).components().collect())
     };
     path.ancestors().find_map(resolved).unwrap_or_else(|| path.to_path_buf())
-}
-
-pub(crate) fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        result => result.map(Some),
-    }
 }
 
 /// Returns whether nothing is there. An error leaves that open: something may be.

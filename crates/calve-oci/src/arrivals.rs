@@ -68,8 +68,6 @@ fn open(path: &Path) -> io::Result<Option<File>> {
     options.read(true).append(true).create(true);
     options.options_mut().mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
     let (file, _) = options.open(path)?.into_parts();
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
-        Err(_) => Ok(None),
-    }
+    let is_free = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+    Ok(is_free.then_some(file))
 }

@@ -62,7 +62,7 @@ pub enum RegistryRefusal {
     #[error("there is no such image")]
     NoImage,
     /// 404 for anything else.
-    #[error("there is no such image")]
+    #[error("it is not there")]
     NotFound,
     /// 429, or 500 and above, at every attempt.
     #[error("it is busy or out of order (status {0})")]

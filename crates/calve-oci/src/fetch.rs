@@ -76,7 +76,7 @@ impl<P: Sync> Fetcher<'_, P> {
     }
 
     pub(crate) fn blob(&self, blob: &Descriptor) -> Result<Spool, Error> {
-        let blob = self.registry.blob(blob, self.arrivals.spool(blob, &(0..blob.size))?)?;
+        let blob = self.registry.blob(blob, self.arrivals)?;
         self.fetched.fetch_add(blob.fetched, Ordering::Relaxed);
         Ok(blob)
     }
@@ -112,10 +112,7 @@ impl<P: Sync> Fetcher<'_, P> {
 
     /// Fetches the rest of a run from a registry that has sent a part before.
     fn next_run(&self, run: &Run<'_, P>, spool: Spool) -> Result<(), Error> {
-        match self.run(run, spool)? {
-            true => Ok(()),
-            false => Err(self.registry.wrong("a blob without a part")),
-        }
+        if self.run(run, spool)? { Ok(()) } else { Err(self.registry.wrong("a blob without a part")) }
     }
 
     /// Fetches the rest of a run. Returns false if the registry ignores ranges.

@@ -14,6 +14,7 @@ use zstd::bulk;
 use zstd::stream::write::Encoder;
 
 use crate::spool::{Spool, digest_of};
+use crate::work::grouped;
 
 /// Frames of [`FRAME_BYTES`] take 107 MB for a real `node_modules` (113,000 files, 478 MiB) in a simulation, and 119 MB
 /// at level 3. One stream at level 3 takes 91 MB.
@@ -89,14 +90,10 @@ pub(crate) fn parse(annotation: &str, first: usize, size: u64) -> Option<Vec<Fra
 
 /// Returns runs of frames to fetch, which bridge gaps up to `gap` bytes. `None` if they have half of all bytes.
 pub(crate) fn wanted(frames: &[Frame], gap: u64, is_missing: impl Fn(&Frame) -> bool) -> Option<Vec<&[Frame]>> {
-    let mut runs: Vec<Range<usize>> = Vec::new();
-    for (index, frame) in frames.iter().enumerate().filter(|(_, frame)| is_missing(frame)) {
-        match runs.last_mut() {
-            Some(last) if frame.bytes.start - frames[last.end - 1].bytes.end <= gap => last.end = index + 1,
-            _ => runs.push(index..index + 1),
-        }
-    }
-    let runs: Vec<_> = runs.into_iter().map(|run| &frames[run]).collect();
+    let missing: Vec<usize> = (0..frames.len()).filter(|&index| is_missing(&frames[index])).collect();
+    let is_near = |run: &[usize], next: &usize| frames[*next].bytes.start - frames[run[run.len() - 1]].bytes.end <= gap;
+    let runs = grouped(&missing, is_near).into_iter();
+    let runs: Vec<_> = runs.map(|run| &frames[run[0]..=run[run.len() - 1]]).collect();
     let bytes: u64 = runs.iter().map(|run| together(run)).map(|bytes| bytes.end - bytes.start).sum();
     (bytes < together(frames).end / 2).then_some(runs)
 }

@@ -148,10 +148,7 @@ pub(crate) fn read(
         }
         receive(index, &mut entry)?;
     }
-    match expected.next() {
-        None => Ok(()),
-        Some(_) => Err(wrong("a layer with fewer files than the manifest has")),
-    }
+    expected.next().map_or(Ok(()), |_| Err(wrong("a layer with fewer files than the manifest has")))
 }
 
 fn decoder<'a>(compressed: impl Read + 'a) -> io::Result<impl Read + 'a> {

@@ -1,7 +1,7 @@
 //! Fetching a template's manifests: only their new parts if an older version is here.
 
 use std::collections::HashMap;
-use std::io::{self, Read as _};
+use std::io::Read as _;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +22,7 @@ use crate::spool::Spool;
 const LARGEST_MANIFEST_BYTES: u64 = 256 << 20;
 /// All deltas of an image together: more is neither written nor read.
 pub(crate) const LARGEST_DELTAS_BYTES: u64 = 64 << 20;
-/// A larger layer with a manifest is not fetched.
+/// A larger layer with a manifest or an index is not fetched.
 const LARGEST_COMPRESSED_BYTES: u64 = 32 << 20;
 
 /// An image by the manifest that its tag had: later changes of the tag do not count.
@@ -133,35 +133,34 @@ fn text(
     old: Option<&str>,
     limit_bytes: u64,
 ) -> Result<(String, u64), Error> {
-    let reference = image.registry.reference;
     let (layer, at) = &revision.manifest;
-    if layer.size > LARGEST_COMPRESSED_BYTES {
-        return Err(reference.not_a_template("its manifest is too large"));
-    }
-    if let Some(old) = old
+    if let Some(old) = old.filter(|_| layer.size <= LARGEST_COMPRESSED_BYTES)
         && let Some(parts) = of_parts(image, layer, at, old)?
     {
         return Ok(parts);
     }
-    let whole = whole((image.registry, image.arrivals), layer, at.clone())?;
-    let (compressed, fetched) = whole.ok_or_else(|| reference.not_a_template("it has no manifest"))?;
-    let unreadable = |error: io::Error| format!("its manifest cannot be read ({})", error.kind());
-    let text = layer::read_manifest(&*compressed, limit_bytes);
-    Ok((text.map_err(|error| reference.not_a_template(unreadable(error)))?, fetched))
+    let (text, _, fetched) = listed(image.registry, image.arrivals, (layer, at), "manifest", limit_bytes)?;
+    Ok((text, fetched))
 }
 
-/// Fetches a manifest's layer. Returns the compressed manifest and the fetched bytes, or `None` if `at` is outside.
-pub(crate) fn whole(
-    (registry, arrivals): (&Registry<'_>, &Arrivals),
-    layer: &Descriptor,
-    at: Range<usize>,
-) -> Result<Option<(Vec<u8>, u64)>, Error> {
-    let mut spool = registry.blob(layer, arrivals.spool(layer, &(0..layer.size))?)?;
-    let fetched = spool.fetched;
-    let mut bytes = Vec::new();
-    let read = spool.reader()?.read_to_end(&mut bytes);
-    read.map_err(|error| spool.failed(error))?;
-    Ok(bytes.get(at).map(|bytes| (bytes.to_vec(), fetched)))
+/// Fetches the text, called `name`, at a place in a layer. Returns also its bytes as sent, and the fetched bytes.
+pub(crate) fn listed(
+    registry: &Registry<'_>,
+    arrivals: &Arrivals,
+    (layer, at): (&Descriptor, &Range<usize>),
+    name: &str,
+    limit_bytes: u64,
+) -> Result<(String, Vec<u8>, u64), Error> {
+    let refused = |what: String| registry.reference.not_a_template(what);
+    if layer.size > LARGEST_COMPRESSED_BYTES {
+        return Err(refused(format!("its {name} is too large")));
+    }
+    let mut blob = registry.blob(layer, arrivals)?;
+    let whole = blob.bytes()?;
+    let compressed = whole.get(at.clone()).ok_or_else(|| refused(format!("it has no {name}")))?;
+    let text = layer::read_manifest(compressed, limit_bytes);
+    let text = text.map_err(|error| refused(format!("its {name} cannot be read ({})", error.kind())))?;
+    Ok((text, compressed.to_vec(), blob.fetched))
 }
 
 /// Assembles a manifest from old and fetched parts. `None` if most are missing, or the registry ignores ranges.

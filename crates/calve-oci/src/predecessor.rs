@@ -4,7 +4,6 @@
 //! key, so the layers cannot change it. Programs that only unpack layers see whatever their maker put there.
 
 use std::collections::BTreeSet;
-use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,14 +14,13 @@ use calve_core::template::Templates;
 use crate::arrivals::Arrivals;
 use crate::assemble::path_of;
 use crate::error::{Error, RegistryRefusal};
-use crate::image::{self, DELTA, Descriptor, ImageConfig, ImageManifest, KEY, MANIFEST, RANGE, weight};
+use crate::image::{self, DELTA, Descriptor, ImageConfig, KEY, MANIFEST, RANGE, weight};
 use crate::manifest::{self, DeltaAmounts, Image, LARGEST_DELTAS_BYTES};
 use crate::newest;
 use crate::reference::is_digest;
 use crate::registry::Registry;
 use crate::revision::{DELTAS, revisions};
 use crate::send::SentLayer;
-use crate::spool::Spool;
 use crate::work::each;
 
 /// Largest share of the deltas in the template, as a divisor: a first pull fetches them as well.
@@ -114,7 +112,7 @@ fn look(
     if manifest.layers.len() + added > MOST_LAYERS {
         return Ok(UNSUITABLE);
     }
-    let layers = layers(registry, &manifest)?;
+    let layers = layers(&image)?;
     Ok(layers.map_or(UNSUITABLE, |layers| ControlFlow::Break(Some(Predecessor { layers, delta }))))
 }
 
@@ -160,28 +158,25 @@ fn whiteouts(removed: &[Vec<u8>], template: &PortableTemplate) -> Option<Vec<Pat
 }
 
 /// Returns the layers of an image. `None` if the registry lacks one.
-fn layers(registry: &Registry<'_>, image: &ImageManifest) -> Result<Option<Vec<SentLayer>>, Error> {
+fn layers(&Image { registry, arrivals, manifest }: &Image<'_>) -> Result<Option<Vec<SentLayer>>, Error> {
     let wrong = || registry.wrong("an image without a configuration");
-    let Descriptor { digest, size, .. } = &image.config;
+    let Descriptor { digest, size, .. } = &manifest.config;
     if !is_digest(digest) || *size > LARGEST_CONFIG_BYTES {
         return Err(wrong());
     }
-    let mut blob = registry.blob(&image.config, Spool::new(None))?;
-    let mut bytes = Vec::new();
-    let read = blob.reader()?.read_to_end(&mut bytes);
-    read.map_err(|error| blob.failed(error))?;
+    let bytes = registry.blob(&manifest.config, arrivals)?.bytes()?;
     let config: ImageConfig = serde_json::from_slice(&bytes).map_err(|_| wrong())?;
     let diff_ids = config.rootfs.diff_ids;
-    if diff_ids.len() != image.layers.len() || !diff_ids.iter().all(|digest| is_digest(digest)) {
+    if diff_ids.len() != manifest.layers.len() || !diff_ids.iter().all(|digest| is_digest(digest)) {
         return Err(wrong());
     }
-    let are_there = each(&image.layers, None, |layer| registry.has_blob(&layer.digest))?;
+    let are_there = each(&manifest.layers, None, |layer| registry.has_blob(&layer.digest))?;
     let layer = |(descriptor, diff_id): (&Descriptor, _)| SentLayer {
         descriptor: descriptor.clone(),
         diff_id,
         sent_bytes: 0,
         is_kept: true,
     };
-    let layers = image.layers.iter().zip(diff_ids).map(layer).collect();
+    let layers = manifest.layers.iter().zip(diff_ids).map(layer).collect();
     Ok((!are_there.contains(&false)).then_some(layers))
 }

@@ -17,7 +17,6 @@ use crate::fetch::{Fetcher, Run};
 use crate::frames::{self, Frame};
 use crate::image::{self, Descriptor, ENGINE, FRAMES, KEY};
 use crate::manifest::{FetchedTemplate, Image};
-use crate::operation::Operation;
 use crate::reference::Reference;
 use crate::registry::{Registry, RegistryOptions};
 use crate::revision::Listing;
@@ -117,9 +116,8 @@ pub fn origin(template: &Template) -> Option<&str> {
 
 fn old(templates: &Templates, reference: &Reference, name: &str) -> Result<Option<Template>, Error> {
     let old = match templates.find(name) {
-        Ok(old) => old,
         Err(calve_core::Error::Template(TemplateError::Unknown(_))) => return Ok(None),
-        Err(error) => return Err(error.into()),
+        found => found?,
     };
     reference.check_replaces(name, origin(&old))?;
     Ok(Some(old))
@@ -173,14 +171,11 @@ struct Share<'a> {
     targets: &'a [Option<usize>],
 }
 
-fn unreadable(error: std::io::Error) -> Error {
-    Error::io(Operation::ReadPart, "", error)
-}
-
 fn are_right(frames: &[Frame], part: &mut Spool) -> Result<bool, Error> {
+    let unreadable = part.unreadable();
     let mut reader = part.reader()?;
     for frame in frames {
-        if !frame.check(&mut reader).map_err(unreadable)? {
+        if !frame.check(&mut reader).map_err(&unreadable)? {
             return Ok(false);
         }
     }
@@ -262,11 +257,12 @@ impl Pull<'_> {
                 return Ok(false);
             }
             let mut parents = Parents::open(self.root)?;
+            let unreadable = part.unreadable();
             let mut reader = part.reader()?;
             for frame in run.parts {
                 let mut compressed = (&mut reader).take(frame.size());
                 self.read(&mut parents, (share, missing, &frame.has), &mut compressed)?;
-                std::io::copy(&mut compressed, &mut std::io::sink()).map_err(unreadable)?;
+                std::io::copy(&mut compressed, &mut std::io::sink()).map_err(&unreadable)?;
             }
             Ok(true)
         };
@@ -307,7 +303,7 @@ impl Pull<'_> {
         let mut old = old.zip(self.reuse);
         let mut missing = vec![None; share.range.len()];
         for (missing, target) in missing.iter_mut().zip(&share.targets[share.range.clone()]) {
-            self.image.registry.check_cancelled()?;
+            self.image.registry.options.cancel.check()?;
             let Some(number) = *target else { continue };
             let entry = &self.sent.template.entries[number];
             let PortableKind::File { size, hash } = entry.kind else { continue };

@@ -51,15 +51,10 @@ impl Reference {
     }
 
     pub(crate) fn address(&self) -> Result<Address, Error> {
-        let host = match &*self.registry {
-            "docker.io" => "registry-1.docker.io",
-            other => other,
-        };
+        let host = if self.registry == "docker.io" { "registry-1.docker.io" } else { &*self.registry };
         Address::of_registry(host, self.transport).map_err(|fault| match fault {
             AddressFault::Unencrypted(_) => Error::NotLoopback(self.registry.clone()),
-            AddressFault::Invalid | AddressFault::HasUserName => {
-                Error::BadReference { reference: self.to_string(), what: "names a host that is not valid" }
-            }
+            AddressFault::Invalid | AddressFault::HasUserName => self.refused("names a host that is not valid"),
         })
     }
 
@@ -70,9 +65,8 @@ impl Reference {
 
     /// Makes a tag from files' contents, in order: `TAG-HASH` or `key-HASH`. Refuses a digest, and too long a tag.
     pub fn with_key(mut self, files: &[Vec<u8>]) -> Result<Self, Error> {
-        let refused = |what| Error::BadReference { reference: self.to_string(), what };
         if self.digest().is_some() {
-            return Err(refused("has a digest, so that files cannot choose the tag"));
+            return Err(self.refused("has a digest, so that files cannot choose the tag"));
         }
         let mut hash = blake3::Hasher::new();
         for contents in files {
@@ -81,7 +75,7 @@ impl Reference {
         let start = if self.version == LATEST { "key" } else { &*self.version };
         let version = format!("{start}-{}", &hash.finalize().to_hex()[..32]);
         if !is_tag(&version) {
-            return Err(refused("has a tag that is too long for a hash after it"));
+            return Err(self.refused("has a tag that is too long for a hash after it"));
         }
         self.version = version;
         Ok(self)
@@ -102,10 +96,11 @@ impl Reference {
     }
 
     pub(crate) fn check_tag(&self) -> Result<(), Error> {
-        if self.digest().is_none() {
-            return Ok(());
-        }
-        Err(Error::BadReference { reference: self.to_string(), what: "has a digest, which only a pull can ask for" })
+        if self.digest().is_none() { Ok(()) } else { Err(self.refused("has a digest, which only a pull can ask for")) }
+    }
+
+    fn refused(&self, what: &'static str) -> Error {
+        Error::BadReference { reference: self.to_string(), what }
     }
 
     pub(crate) fn not_a_template(&self, what: impl Into<String>) -> Error {

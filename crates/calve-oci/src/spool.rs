@@ -43,11 +43,7 @@ impl Spool {
     pub(crate) fn resume(mut file: File, path: &Path) -> io::Result<Self> {
         let mut spool = Self::new(Some(path));
         let mut buffer = vec![0; 128 << 10];
-        loop {
-            let length = file.read(&mut buffer)?;
-            if length == 0 {
-                break;
-            }
+        while let length @ 1.. = file.read(&mut buffer)? {
             spool.hash.update(&buffer[..length]);
             spool.size += length as u64;
         }
@@ -69,6 +65,18 @@ impl Spool {
 
     pub(crate) fn failed(&self, source: io::Error) -> Error {
         Error::io(Operation::KeepPart, self.path.clone().unwrap_or_default(), source)
+    }
+
+    /// Makes the error for a part that cannot be read back, also while a reader is open.
+    pub(crate) fn unreadable(&self) -> impl Fn(io::Error) -> Error + use<> {
+        let path = self.path.clone().unwrap_or_default();
+        move |source| Error::io(Operation::ReadPart, &*path, source)
+    }
+
+    pub(crate) fn bytes(&mut self) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        let read = self.reader()?.read_to_end(&mut bytes);
+        read.map(|_| bytes).map_err(|error| self.failed(error))
     }
 
     pub(crate) fn reader(&mut self) -> Result<Box<dyn Read + '_>, Error> {

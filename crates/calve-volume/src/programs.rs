@@ -82,15 +82,8 @@ impl RootCommand {
 
     /// Runs the command to its end. It keeps the lock until then, even if this process is killed.
     pub(crate) fn run(&self, way: WayToRoot, lock: OwnedFd) -> Result<()> {
-        let mut command = match way {
-            WayToRoot::IsRoot => Command::new(&self.program),
-            WayToRoot::Sudo | WayToRoot::Pkexec => {
-                let mut command = Command::new(way.program().find()?);
-                command.arg(&self.program);
-                command
-            }
-        };
-        let ran = run_to_end(command.args(&self.arguments).stdin(lock));
+        let mut command = Command::new(way.program().find()?);
+        let ran = run_to_end(command.arg(&self.program).args(&self.arguments).stdin(lock));
         ran.map_err(|(code, said)| match way.has_refused(code, &said, &self.program) {
             true => Error::NotPermitted { program: way.program(), said },
             false => Error::Failed { command: self.to_string(), said },

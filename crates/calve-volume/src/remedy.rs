@@ -92,7 +92,10 @@ impl Program {
     fn package(self) -> &'static str {
         match self {
             Self::Btrfs | Self::Mkfs => "btrfs-progs",
-            _ => "util-linux",
+            Self::Env | Self::Install => "coreutils",
+            Self::Losetup | Self::Mount | Self::Umount => "util-linux",
+            Self::Pkexec => "polkit",
+            Self::Sudo => "sudo",
         }
     }
 }

@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use calve_core::internal::{if_there, is_own};
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags, flock, statvfs};
@@ -119,7 +120,7 @@ impl Volumes {
     fn check_own(&self) -> Result<()> {
         let home = self.directory.parent().filter(|_| rustix::process::geteuid().is_root());
         for directory in [home, Some(&*self.directory)].into_iter().flatten() {
-            if let Some(found) = if_found(fs::metadata(directory)).io("look at", directory)? {
+            if let Some(found) = if_there(fs::metadata(directory)).io("look at", directory)? {
                 own(directory, &found)?;
             }
         }
@@ -130,10 +131,10 @@ impl Volumes {
         let directory = self.directory.join(name);
         for file in [IMAGE, RECORD, NEXT_RECORD] {
             let file = directory.join(file);
-            if_found(fs::remove_file(&file)).io("delete", &file)?;
+            if_there(fs::remove_file(&file)).io("delete", &file)?;
         }
         for directory in [&directory.join(TREE), &directory] {
-            if_found(fs::remove_dir(directory)).io("delete", directory)?;
+            if_there(fs::remove_dir(directory)).io("delete", directory)?;
         }
         Ok(())
     }
@@ -447,19 +448,12 @@ fn only_holds(directory: &Path, known: &[&str]) -> Result<()> {
 
 /// Lists a directory; nothing if it is missing.
 fn entries(directory: &Path) -> Result<Vec<OsString>> {
-    let entries = if_found(fs::read_dir(directory)).io("list", directory)?.into_iter().flatten();
+    let entries = if_there(fs::read_dir(directory)).io("list", directory)?.into_iter().flatten();
     entries.map(|entry| Ok(entry.io("list", directory)?.file_name())).collect()
 }
 
 fn existing(path: &Path) -> Result<Option<Metadata>> {
-    if_found(fs::symlink_metadata(path)).io("look at", path)
-}
-
-fn if_found<T>(result: std::io::Result<T>) -> std::io::Result<Option<T>> {
-    match result {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        result => result.map(Some),
-    }
+    if_there(fs::symlink_metadata(path)).io("look at", path)
 }
 
 /// Lets other users search the directory, but not list it: another user's mkfs.btrfs has to find out whether its own
@@ -472,7 +466,7 @@ fn make_directory(directory: &Path) -> Result<()> {
 }
 
 fn read_record(path: &Path) -> Result<Option<Vec<u8>>> {
-    let file = if_found(own_file().read(true).open(path));
+    let file = if_there(own_file().read(true).open(path));
     let Some(file) = file.io("read", path)? else { return Ok(None) };
     own(path, &file.metadata().io("look at", path)?)?;
     let mut text = Vec::new();
@@ -482,7 +476,7 @@ fn read_record(path: &Path) -> Result<Option<Vec<u8>>> {
 
 /// Fails if another user may have made or changed the entry.
 fn own(path: &Path, found: &Metadata) -> Result<()> {
-    if calve_core::internal::is_own(found.uid(), found.mode()) { Ok(()) } else { Err(Error::NotOwn(path.into())) }
+    if is_own(found.uid(), found.mode()) { Ok(()) } else { Err(Error::NotOwn(path.into())) }
 }
 
 /// Replaces the record at once: a killed process leaves the old one or the new one.

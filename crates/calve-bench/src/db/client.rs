@@ -17,15 +17,12 @@ fn unknown(engine: &str) -> io::Error {
     io::Error::other(format!("the bench does not know the engine `{engine}`"))
 }
 
+type Ask = Box<dyn FnMut(&str) -> io::Result<Value>>;
+
 pub(super) struct Session {
-    protocol: Protocol,
+    ask: Ask,
     /// The server's first process, if the system names it.
     pub(super) server: Option<u32>,
-}
-
-enum Protocol {
-    Postgres(PostgresSession<UnixStream>),
-    Mysql(MysqlSession<UnixStream>),
 }
 
 /// No statement of the bench takes as long.
@@ -43,24 +40,22 @@ impl Session {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let server = calve_db::first_process(&stream);
-        let protocol = match engine {
+        let ask: Ask = match engine {
             EngineKind::Postgres => {
-                Protocol::Postgres(PostgresSession::connect(stream, &address.user, &address.database)?)
+                let mut session = PostgresSession::connect(stream, &address.user, &address.database)?;
+                Box::new(move |sql| session.first_value(sql))
             }
             EngineKind::Mariadb | EngineKind::Mysql => {
                 let mut session = MysqlSession::connect(stream, &address.user)?;
                 session.first_row(&format!("USE `{}`", address.database))?;
-                Protocol::Mysql(session)
+                Box::new(move |sql| session.first_row(sql))
             }
             engine => return Err(unknown(engine.into())),
         };
-        Ok(Self { protocol, server })
+        Ok(Self { ask, server })
     }
 
     pub(super) fn run(&mut self, sql: &str) -> io::Result<Value> {
-        match &mut self.protocol {
-            Protocol::Postgres(session) => session.first_value(sql),
-            Protocol::Mysql(session) => session.first_row(sql),
-        }
+        (self.ask)(sql)
     }
 }

@@ -13,7 +13,6 @@ use calve_db::{EngineKind, OwnedServer};
 
 pub use self::bench::DatabaseBench;
 use self::client::Session;
-use self::sample::VariantRuns;
 use self::servers::Servers;
 use crate::error::BenchError;
 use crate::machine;
@@ -21,7 +20,7 @@ use crate::remedy::Remedy;
 use crate::report::Report;
 use crate::runs::take_turns;
 use crate::scratch::Scratch;
-use crate::setup::{Rounds, check_cancelled};
+use crate::setup::Rounds;
 
 /// Deletes a row of the largest table that has rows, which needs no knowledge of its columns.
 const POSTGRES_WRITE: &str = "SELECT format('DELETE FROM %s WHERE ctid = (SELECT ctid FROM %s LIMIT 1)', t, t) FROM (SELECT \
@@ -50,9 +49,9 @@ impl DatabaseBench<'_> {
         let write = self.write(&scout, engine)?;
         scout.stop()?;
         let servers = Servers::new(self, scratch, &write, engine)?;
-        let mut rows: Vec<VariantRuns> = servers.ways().into_iter().map(VariantRuns::new).collect();
+        let mut rows = servers.rows();
         take_turns(rows.len(), Rounds::Exactly(self.runs), |index, round| {
-            check_cancelled(self.setup.cancel)?;
+            self.setup.cancel.check()?;
             servers.run(round, &mut rows[index])
         })?;
         let steps = if self.steps > 0 { self.steps()? } else { Vec::new() };
@@ -60,7 +59,7 @@ impl DatabaseBench<'_> {
         scratch.add_to(&mut report, "Servers in")?;
         report::complete(&mut report, self, &template, &write, &rows);
         if !steps.is_empty() {
-            report::add_steps(&mut report, &steps);
+            report::add_steps(&mut report, steps);
         }
         Ok(report)
     }

@@ -8,9 +8,8 @@ use calve_receipt::human::{counted, size};
 
 use super::bench::DatabaseBench;
 use super::sample::{Sample, VariantRuns};
-use super::steps::Step;
 use crate::report::{Report, Section, or_dash, shown_bytes, shown_ms};
-use crate::stats::{median, spread};
+use crate::stats::spread;
 
 pub(super) fn complete(
     report: &mut Report,
@@ -26,14 +25,12 @@ pub(super) fn complete(
     let details = results.into_iter().map(|result| ResultDetails::Database(Box::new(result)));
     report.document.results = details.map(|details| BenchResult { times: None, details }).collect();
     for row in rows {
-        let command = row
-            .way
-            .strategy()
-            .map_or_else(|| row.way.name(), |strategy| format!("calve db start --strategy {strategy}"));
+        let started = row.strategy.map(|strategy| format!("calve db start --strategy {strategy}"));
+        let command = started.unwrap_or_else(|| row.name.clone());
         if let Some(reason) = row.failed.clone() {
             report.fail(
                 &format!("`{command}`"),
-                BenchFailure { command, reason, side: Some(row.way.side()), ..BenchFailure::default() },
+                BenchFailure { command, reason, side: Some(row.side()), ..BenchFailure::default() },
             );
         } else if let Some(reason) = row.refused.clone() {
             report.document.not_run.push(NotRun { command, why: NotRunReason::Refused, reason, remedy: None });
@@ -73,37 +70,29 @@ fn medians(results: &[DatabaseResult]) -> Section {
     Section::of_table("Medians", head, results.iter().map(line).collect())
 }
 
-pub(super) fn add_steps(report: &mut Report, steps: &[Step]) {
-    let line = |step: &Step| {
-        let times = spread(step.ms.clone());
-        let shown = |value: fn(&Spread) -> f64| or_dash(times.as_ref().map(value), shown_ms);
-        let [middle, least, most] = [shown(|times| times.median), shown(|times| times.min), shown(|times| times.max)];
-        let memory = or_dash(median(&step.memory_bytes), shown_bytes);
-        vec![format!("`{}`", step.name), middle, least, most, memory]
+pub(super) fn add_steps(report: &mut Report, steps: Vec<DatabaseStepResult>) {
+    let line = |DatabaseStepResult { step, ms, memory_bytes }: &DatabaseStepResult| {
+        let shown = |value: fn(&Spread) -> f64| or_dash(ms.as_ref().map(value), shown_ms);
+        let memory = or_dash(memory_bytes.as_ref().map(|bytes| bytes.median), shown_bytes);
+        vec![format!("`{step}`"), shown(|ms| ms.median), shown(|ms| ms.min), shown(|ms| ms.max), memory]
     };
     let title = "Commands as a whole, until a query is answered";
     let head = vec!["command", "median", "shortest", "longest", "memory"];
     report.sections.push(Section {
-        note: "Memory: of a standby that waits and its supervisor, what is shared with other processes divided among them.",
+        note: "Memory: of a standby and its supervisor after the query, what is shared with other processes divided among them.",
         ..Section::of_table(title, head, steps.iter().map(line).collect())
     });
-    report.document.results.extend(steps.iter().map(|step| BenchResult {
-        times: None,
-        details: ResultDetails::DatabaseStep(DatabaseStepResult {
-            step: step.name,
-            ms: spread(step.ms.clone()),
-            memory_bytes: spread(step.memory_bytes.clone()),
-        }),
-    }));
+    let details = steps.into_iter().map(ResultDetails::DatabaseStep);
+    report.document.results.extend(details.map(|details| BenchResult { times: None, details }));
 }
 
 impl VariantRuns {
     fn result(&self) -> DatabaseResult {
         let of_each = |value: fn(&Sample) -> Option<f64>| spread(self.samples.iter().filter_map(value).collect());
         DatabaseResult {
-            side: self.way.side(),
-            server: self.way.name(),
-            strategy: self.way.strategy().map(Strategy::name),
+            side: self.side(),
+            server: self.name.clone(),
+            strategy: self.strategy.map(Strategy::name),
             clone_ms: of_each(|sample| sample.clone_ms),
             first_query_ms: of_each(|sample| Some(sample.ready_ms)),
             first_write_ms: of_each(|sample| sample.writes_ms.first().copied()),

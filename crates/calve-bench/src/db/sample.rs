@@ -2,14 +2,15 @@
 
 use std::time::Instant;
 
+use calve_core::Strategy;
 use calve_db::Error;
 use calve_receipt::bench::BenchSide;
 
 use super::client::Session;
-use super::servers::{Server, ServerVariant, Servers};
+use super::servers::{Server, Servers};
 use crate::error::BenchError;
 use crate::report::shown_ms;
-use crate::setup::{BenchSetup, check_cancelled};
+use crate::setup::BenchSetup;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sample {
@@ -25,8 +26,12 @@ pub(super) struct Sample {
     pub(super) memory_bytes: Option<u64>,
 }
 
+/// A way to start a server, and its runs.
+#[derive(Default)]
 pub(super) struct VariantRuns {
-    pub(super) way: ServerVariant,
+    pub(super) name: String,
+    /// `None` for a server without Calve, on an existing directory: on this machine, or in a container.
+    pub(super) strategy: Option<Strategy>,
     pub(super) samples: Vec<Sample>,
     /// Why it does not work here.
     pub(super) refused: Option<String>,
@@ -35,42 +40,52 @@ pub(super) struct VariantRuns {
 }
 
 impl VariantRuns {
-    pub(super) fn new(way: ServerVariant) -> Self {
-        Self { way, samples: Vec::new(), refused: None, failed: None }
+    pub(super) fn side(&self) -> BenchSide {
+        if self.strategy.is_some() { BenchSide::Calve } else { BenchSide::Peer }
     }
 }
+
+/// In the order of the report.
+const STRATEGIES: [Strategy; 4] = [Strategy::Copy, Strategy::Overlay, Strategy::Reflink, Strategy::Snapshot];
 
 /// The report has the first and the tenth.
 const WRITES: usize = 10;
 
 impl Servers<'_> {
+    pub(super) fn rows(&self) -> Vec<VariantRuns> {
+        let row = |name, strategy| VariantRuns { name, strategy, ..VariantRuns::default() };
+        let baseline = format!("{}: an existing directory", self.baseline.runtime().unwrap_or("the server alone"));
+        let rows = STRATEGIES.map(|strategy| row(strategy.to_string(), Some(strategy)));
+        rows.into_iter().chain([row(baseline, None)]).collect()
+    }
+
     /// Runs a way once. Notes a failure in its row. Returns false if the way is not to be tried again.
     pub(super) fn run(&self, run: u32, row: &mut VariantRuns) -> Result<bool, BenchError> {
         let BenchSetup { say, cancel, .. } = &self.bench.setup;
         self.delete_trash()?;
-        let begun = self.begin(row.way);
-        check_cancelled(cancel)?;
+        let begun = self.begin(row.strategy);
+        cancel.check()?;
         let measured = match begun {
             Ok(begun) => self.finish(begun),
-            Err(error) => match refusal(row.way, &error) {
+            Err(error) => match refusal(row.side(), &error) {
                 Some(reason) => {
                     row.refused = Some(reason);
                     return Ok(false);
                 }
-                None if row.way.side() == BenchSide::Calve && matches!(error, BenchError::Db(_)) => return Err(error),
+                None if row.side() == BenchSide::Calve && matches!(error, BenchError::Db(_)) => return Err(error),
                 None => Err(error),
             },
         };
-        check_cancelled(cancel)?;
+        cancel.check()?;
         match measured {
             Ok(sample) => {
                 let took = shown_ms(sample.ready_ms);
-                say(&format!("run {run}  {took:>9}  {}", row.way.name()));
+                say(&format!("run {run}  {took:>9}  {}", row.name));
                 row.samples.push(sample);
                 Ok(true)
             }
             Err(error) => {
-                say(&format!("run {run}  {:>9}  {}: {error}", "failed", row.way.name()));
+                say(&format!("run {run}  {:>9}  {}: {error}", "failed", row.name));
                 row.failed = Some(error.to_string());
                 Ok(false)
             }
@@ -78,8 +93,8 @@ impl Servers<'_> {
     }
 
     /// Starts a server and runs the first query. Returns also the milliseconds it took, and the used bytes before.
-    fn begin(&self, way: ServerVariant) -> Result<(Server, Session, f64, u64), BenchError> {
-        let start = self.prepare(way)?;
+    fn begin(&self, strategy: Option<Strategy>) -> Result<(Server, Session, f64, u64), BenchError> {
+        let start = self.prepare(strategy)?;
         self.scratch.wait_for_freed_space()?;
         let used_bytes = self.scratch.used_bytes()?;
         let began = Instant::now();
@@ -125,12 +140,12 @@ impl Servers<'_> {
     }
 }
 
-fn refusal(way: ServerVariant, error: &BenchError) -> Option<String> {
+fn refusal(side: BenchSide, error: &BenchError) -> Option<String> {
     let BenchError::Db(error) = error else { return None };
     match error {
         Error::Strategy { reason, .. } => Some(reason.clone()),
         Error::Runtime { .. } | Error::NoSubordinateIds { .. } | Error::Unreachable(_) | Error::CannotBind(_)
-            if way.side() == BenchSide::Peer =>
+            if side == BenchSide::Peer =>
         {
             Some(error.to_string())
         }

@@ -4,52 +4,21 @@ use std::time::{Duration, Instant};
 
 use calve_core::Strategy;
 use calve_db::{Address, BaselineServer, BaselineServers, EngineKind, Error, OwnedServer};
-use calve_receipt::bench::BenchSide;
 
 use super::bench::DatabaseBench;
 use super::client::Session;
 use crate::error::BenchError;
 use crate::scratch::Scratch;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ServerVariant {
-    Strategy(Strategy),
-    /// Without Calve, on an existing directory: on this machine, or in a container of this runtime.
-    Baseline(Option<&'static str>),
-}
-
-/// In the order of the report.
-const STRATEGIES: [Strategy; 4] = [Strategy::Copy, Strategy::Overlay, Strategy::Reflink, Strategy::Snapshot];
-
 /// Limit for a server to answer.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-impl ServerVariant {
-    pub(super) fn name(self) -> String {
-        match self {
-            Self::Strategy(strategy) => strategy.to_string(),
-            Self::Baseline(runtime) => format!("{}: an existing directory", runtime.unwrap_or("the server alone")),
-        }
-    }
-
-    pub(super) fn side(self) -> BenchSide {
-        if matches!(self, Self::Baseline(..)) { BenchSide::Peer } else { BenchSide::Calve }
-    }
-
-    pub(super) fn strategy(self) -> Option<Strategy> {
-        match self {
-            Self::Strategy(strategy) => Some(strategy),
-            Self::Baseline(_) => None,
-        }
-    }
-}
 
 pub(super) struct Servers<'a> {
     pub(super) bench: &'a DatabaseBench<'a>,
     pub(super) scratch: &'a Scratch<'a>,
     pub(super) write: &'a str,
     engine: EngineKind,
-    baseline: BaselineServers<'a>,
+    pub(super) baseline: BaselineServers<'a>,
 }
 
 pub(super) type StartServer<'s> = Box<dyn FnOnce() -> Result<Server, Error> + 's>;
@@ -70,21 +39,13 @@ impl<'a> Servers<'a> {
         Ok(Self { bench, scratch, write, engine, baseline })
     }
 
-    pub(super) fn ways(&self) -> Vec<ServerVariant> {
-        STRATEGIES
-            .into_iter()
-            .map(ServerVariant::Strategy)
-            .chain([ServerVariant::Baseline(self.baseline.runtime())])
-            .collect()
-    }
-
-    /// Prepares a server, untimed. Calve prepares its own while it starts them.
-    pub(super) fn prepare(&self, way: ServerVariant) -> Result<StartServer<'_>, Error> {
-        let ServerVariant::Strategy(strategy) = way else {
+    /// Prepares a server, untimed: without a strategy, one without Calve. Calve prepares its own while it starts them.
+    pub(super) fn prepare(&self, strategy: Option<Strategy>) -> Result<StartServer<'_>, Error> {
+        if strategy.is_none() {
             let start = self.baseline.prepare(self.bench.setup.cancel)?;
             return Ok(Box::new(move || start().map(|baseline| Server::Baseline(Box::new(baseline)))));
-        };
-        Ok(Box::new(move || self.bench.start(Some(strategy)).map(|owned| Server::Calve(Box::new(owned)))))
+        }
+        Ok(Box::new(move || self.bench.start(strategy).map(|owned| Server::Calve(Box::new(owned)))))
     }
 
     /// Opens a session, as soon as the server answers.
@@ -98,7 +59,7 @@ impl<'a> Servers<'a> {
                 Err(error) if began.elapsed() > PATIENCE => return Err(error.into()),
                 Err(_) => baseline.check()?,
             }
-            crate::setup::check_cancelled(self.bench.setup.cancel)?;
+            self.bench.setup.cancel.check()?;
             std::thread::sleep(Duration::from_millis(1));
         }
     }

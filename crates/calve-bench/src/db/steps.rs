@@ -3,20 +3,14 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use calve_db::{PoolOptions, Server};
+use calve_db::{Pool, PoolOptions, Server};
+use calve_receipt::bench::DatabaseStepResult;
 
 use super::bench::{DatabaseBench, program};
 use super::client::Session;
 use crate::error::BenchError;
 use crate::report::shown_ms;
-use crate::setup::check_cancelled;
-
-pub(super) struct Step {
-    pub(super) name: &'static str,
-    pub(super) ms: Vec<f64>,
-    /// Memory of the standbys that it took.
-    pub(super) memory_bytes: Vec<f64>,
-}
+use crate::stats::spread;
 
 const STANDBY: &str = "calve db start, with a standby";
 const RESET: &str = "calve db reset";
@@ -29,21 +23,17 @@ const MARK: &str = "bench";
 
 impl DatabaseBench<'_> {
     /// Runs each command `steps` times. The template has no pool, before or after.
-    pub(super) fn steps(&self) -> Result<Vec<Step>, BenchError> {
-        let mut steps = [STANDBY, RESET, RESET_TO_MARK, RESET_PREPARED].map(|name| Step {
-            name,
-            ms: Vec::new(),
-            memory_bytes: Vec::new(),
-        });
-        let [standby, reset, to_mark, prepared] = &mut steps;
+    pub(super) fn steps(&self) -> Result<Vec<DatabaseStepResult>, BenchError> {
+        let [mut standby, mut memory_bytes, mut reset, mut to_mark, mut prepared] = [const { Vec::new() }; 5];
         let server = self.start(None)?;
         let name = server.record.server.name.clone();
+        let reset_to_mark = ["reset", &name, "--to", MARK, "-q"];
         for _ in 0..self.steps {
-            reset.ms.push(self.timed(RESET, &["reset", &name, "-q"], &server.record.server)?);
+            reset.push(self.timed(RESET, &["reset", &name, "-q"], &server.record.server)?);
         }
         calve_db::mark(self.home, &name, MARK, self.setup.cancel)?;
         for _ in 0..self.steps {
-            to_mark.ms.push(self.timed(RESET_TO_MARK, &["reset", &name, "--to", MARK, "-q"], &server.record.server)?);
+            to_mark.push(self.timed(RESET_TO_MARK, &reset_to_mark, &server.record.server)?);
         }
         self.with_pool(|| {
             // The first reset prepares the next one, if that is possible.
@@ -51,23 +41,26 @@ impl DatabaseBench<'_> {
             let prepares = if back.can_prepare() { self.steps } else { 0 };
             for _ in 0..prepares {
                 self.until(|| Ok(calve_db::find(self.home, &name)?.prepared))?;
-                let words = ["reset", &name, "--to", MARK, "-q"];
-                prepared.ms.push(self.timed(RESET_PREPARED, &words, &server.record.server)?);
+                prepared.push(self.timed(RESET_PREPARED, &reset_to_mark, &server.record.server)?);
             }
+            let is_ready = |pool: &Pool| pool.template == self.template && pool.waiting > 0;
             for _ in 0..self.steps {
-                self.until(|| {
-                    Ok(calve_db::pools(self.home)?
-                        .iter()
-                        .any(|pool| pool.template == self.template && pool.waiting > 0))
-                })?;
-                let (ms, memory_bytes) = self.start_with_standby()?;
-                standby.ms.push(ms);
-                standby.memory_bytes.extend(memory_bytes);
+                self.until(|| Ok(calve_db::pools(self.home)?.iter().any(is_ready)))?;
+                let (ms, memory) = self.start_with_standby()?;
+                standby.push(ms);
+                memory_bytes.extend(memory);
             }
             Ok(())
         })?;
         server.stop()?;
-        Ok(steps.into())
+        let step =
+            |step, ms, memory_bytes| DatabaseStepResult { step, ms: spread(ms), memory_bytes: spread(memory_bytes) };
+        Ok(vec![
+            step(STANDBY, standby, memory_bytes),
+            step(RESET, reset, Vec::new()),
+            step(RESET_TO_MARK, to_mark, Vec::new()),
+            step(RESET_PREPARED, prepared, Vec::new()),
+        ])
     }
 
     fn with_pool(&self, work: impl FnOnce() -> Result<(), BenchError>) -> Result<(), BenchError> {
@@ -83,7 +76,7 @@ impl DatabaseBench<'_> {
     fn until(&self, mut holds: impl FnMut() -> Result<bool, BenchError>) -> Result<(), BenchError> {
         let began = Instant::now();
         while !holds()? {
-            check_cancelled(self.setup.cancel)?;
+            self.setup.cancel.check()?;
             if began.elapsed() > PATIENCE {
                 return Err(io::Error::other("no standby was ready after a minute").into());
             }
@@ -93,7 +86,7 @@ impl DatabaseBench<'_> {
     }
 
     fn timed(&self, step: &str, words: &[&str], server: &Server) -> Result<f64, BenchError> {
-        check_cancelled(self.setup.cancel)?;
+        self.setup.cancel.check()?;
         let began = Instant::now();
         program(self.supervisor, words)?;
         Session::open(server)?.run(self.query)?;

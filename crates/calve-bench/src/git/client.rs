@@ -7,7 +7,7 @@ use std::process::Command;
 
 use calve_core::CancelToken;
 use calve_receipt::bench::{BenchFailure, GitRepository};
-use strum::{Display, IntoStaticStr};
+use strum::{Display, IntoStaticStr, VariantArray};
 
 use super::cases::{Case, CloneKind};
 use super::programs::{GitPrograms, brief};
@@ -18,7 +18,8 @@ use crate::error::BenchError;
 use crate::report::Usage;
 use crate::scratch::{Scratch, delete};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, IntoStaticStr)]
+/// In the order of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub(super) enum Step {
     Clone,
@@ -26,11 +27,6 @@ pub(super) enum Step {
     Blame,
     Fetch,
     Reset,
-}
-
-impl Step {
-    /// In the order of a report.
-    pub(super) const ALL: [Self; 5] = [Self::Clone, Self::Checkout, Self::Blame, Self::Fetch, Self::Reset];
 }
 
 #[derive(Debug, Clone)]
@@ -181,11 +177,8 @@ impl Client<'_> {
 
 /// Returns the URL of a directory: given a path, git would copy files and ignore filters and depths.
 fn url(directory: &Path) -> OsString {
-    let path = directory.as_os_str().as_bytes().iter().flat_map(|byte| match byte {
-        b'%' => b"%25".to_vec(),
-        byte => vec![*byte],
-    });
-    OsString::from_vec(b"file://".iter().copied().chain(path).collect())
+    let parts: Vec<&[u8]> = directory.as_os_str().as_bytes().split(|&byte| byte == b'%').collect();
+    OsString::from_vec([b"file://", &*parts.join(&b"%25"[..])].concat())
 }
 
 /// Returns the command as a user would type it.

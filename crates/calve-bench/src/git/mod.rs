@@ -76,7 +76,8 @@ fn measure(
     }
     distinguish(&mut repositories);
     let pairs = (0..repositories.len()).flat_map(|repository| cases.iter().map(move |case| (repository, *case)));
-    let mut results: Vec<CaseResult> = pairs.map(|(repository, case)| CaseResult::new(repository, case)).collect();
+    let result = |(repository, case)| CaseResult { repository, case, samples: Vec::new(), failure: None };
+    let mut results: Vec<CaseResult> = pairs.map(result).collect();
     let rounds = take_turns(results.len(), rounds, |index, round| {
         let result = &mut results[index];
         let repository = &repositories[result.repository];

@@ -15,7 +15,6 @@ use super::upload_pack;
 use crate::error::BenchError;
 use crate::process::{self, ProcessResult};
 use crate::remedy::Remedy;
-use crate::setup::check_cancelled;
 
 /// Variables that git keeps from the user's environment. Any other could change the measurement.
 const KEPT: &[&str] = &["PATH", "TMPDIR", "LD_LIBRARY_PATH", "GIT_EXEC_PATH"];
@@ -118,7 +117,7 @@ impl<'a> GitPrograms<'a> {
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let [stdout, said] = [out, err].map(|reader| reader.join().unwrap_or_default());
         let ended = ended.map_err(|error| not_started(&error))?;
-        check_cancelled(self.cancel)?;
+        self.cancel.check()?;
         Ok(GitOutput { ended, stdout, said: String::from_utf8_lossy(&said).into_owned() })
     }
 

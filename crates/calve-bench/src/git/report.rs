@@ -2,6 +2,7 @@ use calve_receipt::bench::{
     BenchFailure, BenchResult, Conditions, GitConditions, GitRepository, GitResult, ResultDetails, Times,
 };
 use calve_receipt::human::{count, counted, size};
+use strum::VariantArray as _;
 
 use super::cases::Case;
 use super::client::{Sample, Step, command_of};
@@ -27,10 +28,6 @@ struct StepRow {
 }
 
 impl CaseResult {
-    pub(super) fn new(repository: usize, case: &'static Case) -> Self {
-        Self { repository, case, samples: Vec::new(), failure: None }
-    }
-
     /// Describes the round whose samples begin at `before`. `repository` is empty if there is only one.
     pub(super) fn progress(&self, before: usize, round: u32, repository: &str, about: &GitRepository) -> String {
         let case = format!("{} ({})", self.case.name, self.case.in_words());
@@ -45,7 +42,7 @@ impl CaseResult {
 
     /// Returns a row for each measured step, of the samples from `first` on.
     fn rows(&self, first: usize, about: &GitRepository) -> Vec<StepRow> {
-        Step::ALL.into_iter().filter_map(|step| self.row(step, &self.samples[first..], about)).collect()
+        Step::VARIANTS.iter().filter_map(|step| self.row(*step, &self.samples[first..], about)).collect()
     }
 
     fn row(&self, step: Step, samples: &[Sample], about: &GitRepository) -> Option<StepRow> {

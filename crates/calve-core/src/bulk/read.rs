@@ -61,9 +61,7 @@ pub fn read_files(paths: &[impl AsRef<Path> + Sync], options: &ReadOptions) -> R
         }
         all.lock().unwrap_or_else(PoisonError::into_inner).append(&mut own);
     })?;
-    if options.cancel.is_cancelled() {
-        return Err(Error::Interrupted);
-    }
+    options.cancel.check()?;
     let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
     all.sort_unstable_by_key(|(number, _)| *number);
     Ok(all.into_iter().map(|(_, contents)| contents).collect())

@@ -270,6 +270,14 @@ pub fn without_path(error: io::Error) -> io::Error {
     }
 }
 
+/// Returns `None` for an error that says that nothing is there.
+pub fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::ffi::OsStr;

@@ -104,6 +104,6 @@ impl CloneOptions {
         if let Some(callback) = &self.internal.before_publish {
             callback.call();
         }
-        if self.cancel.is_cancelled() { Err(Error::Interrupted) } else { Ok(()) }
+        self.cancel.check()
     }
 }

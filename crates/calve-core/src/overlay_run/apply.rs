@@ -173,9 +173,7 @@ impl ApplyRequest<'_> {
             self.check(change, &mut tree)?;
         }
         changes.iter().try_for_each(|change| self.check_shown(change, &mut copy))?;
-        if self.cancel.is_cancelled() {
-            return Err(Error::Interrupted);
-        }
+        self.cancel.check()?;
         let ApplyFailure { path, why, left } = match self.carry_out(plan, stages) {
             Ok(seals) => return Ok(seals),
             Err(failure) => failure,

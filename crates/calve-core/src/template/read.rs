@@ -51,9 +51,7 @@ pub(super) fn read(
         all.latest = all.latest.max(found.latest);
         all.unreadable.extend(found.unreadable);
     }
-    if cancel.is_cancelled() {
-        return Err(Error::Interrupted);
-    }
+    cancel.check()?;
     all.unreadable.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(all)
 }

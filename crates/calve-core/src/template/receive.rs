@@ -107,9 +107,7 @@ fn build<E: From<Error>>(
     let (filled, synced) = sync_during(opened.as_fd(), || fill(&tree, &checked));
     filled?;
     synced.io(Operation::Sync, &tree)?;
-    if options.cancel.is_cancelled() {
-        return Err(Error::Interrupted.into());
-    }
+    options.cancel.check()?;
     let known = |stat: &Stat| checked.hash(stat, sent);
     let (synced, frozen) = std::thread::scope(|scope| {
         let synced = scope.spawn(sync);

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{FileType, Mode, OFlags, Timestamps};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
 use crate::sys;
 
@@ -136,7 +137,7 @@ pub(crate) fn unlock_file(parent: BorrowedFd<'_>, name: &CStr) -> bool {
 }
 
 /// Opens for reading, leaving the access time alone where permitted (to owners and the privileged).
-pub(crate) fn open_source(directory: BorrowedFd<'_>, name: &CStr, flags: OFlags) -> sys::Result<OwnedFd> {
+pub fn open_source(directory: BorrowedFd<'_>, name: impl Arg + Copy, flags: OFlags) -> sys::Result<OwnedFd> {
     match crate::sys::open_at(directory, name, flags | sys::NO_ATIME) {
         Err(Errno::PERM) => crate::sys::open_at(directory, name, flags),
         other => other,

@@ -55,9 +55,7 @@ impl<T: Send> Pool<T> {
             }
             handles.into_iter().map(joined).collect()
         });
-        if self.cancel.is_cancelled() {
-            return Err(Error::Interrupted);
-        }
+        self.cancel.check()?;
         match self.lock().error.take() {
             Some(error) => Err(error),
             None => Ok(results),

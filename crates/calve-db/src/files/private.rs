@@ -70,13 +70,6 @@ pub(crate) fn exchange(from: &Path, to: &Path, put_aside: impl FnOnce() -> Resul
     }
 }
 
-pub(crate) fn unless_missing<T>(result: std::io::Result<T>) -> std::io::Result<Option<T>> {
-    match result {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        other => other.map(Some),
-    }
-}
-
 /// Reads a document. `None`: missing. Fails if it is unreadable: its subject must not count as missing then.
 pub(crate) fn read_json<D: DeserializeOwned>(path: &Path) -> Result<Option<D>> {
     let document = match fs_err::read(path) {

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use calve_core::CancelToken;
+use calve_core::internal::if_there;
 use fs_err as fs;
 use rustix::fs::{FlockOperation, Mode};
 use rustix::io::Errno;
 
 use crate::error::{AtPath as _, EndReason, Error, Operation, Result, unless_cancelled};
 use crate::files::home::Home;
-use crate::files::private::{self, unless_missing};
+use crate::files::private;
 use crate::files::random;
 use crate::sys;
 
@@ -137,7 +138,7 @@ pub(crate) fn slots(home: &Home) -> Result<Vec<PathBuf>> {
 
 /// Lists the directories in `directory`, which may be missing, in order.
 pub(crate) fn directories(directory: &Path) -> Result<Vec<PathBuf>> {
-    let listed = unless_missing(fs::read_dir(directory)).at(Operation::List, directory)?;
+    let listed = if_there(fs::read_dir(directory)).at(Operation::List, directory)?;
     let entries = listed.into_iter().flatten().collect::<std::io::Result<Vec<_>>>().at(Operation::List, directory)?;
     let mut found: Vec<PathBuf> = entries.iter().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     found.sort();

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use calve_core::internal::if_there;
 use calve_core::{CancelToken, RemovalWait};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
@@ -12,7 +13,6 @@ use crate::engine::container;
 use crate::engine::memory;
 use crate::engine::{self, Engine};
 use crate::error::{AtPath as _, Error, Operation, Result};
-use crate::files::private::unless_missing;
 use crate::files::trash;
 use crate::registry::Home;
 use crate::registry::template;
@@ -165,7 +165,7 @@ pub fn delete_trash(swept: &ServerSweepReport, cancel: &CancelToken) -> Result<(
 /// Removes the notes of a run, which a template does not need.
 pub(crate) fn forget_run(slot: &Path) -> Result<()> {
     for name in [SOCKETS, container::NOTE, "server.json", "begun.json"] {
-        unless_missing(fs::remove_file(slot.join(name))).at(Operation::Remove, slot.join(name))?;
+        if_there(fs::remove_file(slot.join(name))).at(Operation::Remove, slot.join(name))?;
     }
     trash::remove(&slot.join("tmp"), RemovalWait::Yes)
 }

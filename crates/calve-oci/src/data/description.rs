@@ -25,16 +25,15 @@ pub struct DataDescription {
 
 impl DataDescription {
     pub(super) fn annotations(&self) -> BTreeMap<String, String> {
-        let (files, bytes) = (self.files.to_string(), self.bytes.to_string());
         let all = [
-            (ENGINE, &self.engine),
-            (VERSION, &self.version),
-            (ARCHITECTURE, &self.architecture),
-            (DATA_KEY, &self.key),
-            (FILES, &files),
-            (DATA_BYTES, &bytes),
+            (ENGINE, self.engine.clone()),
+            (VERSION, self.version.clone()),
+            (ARCHITECTURE, self.architecture.clone()),
+            (DATA_KEY, self.key.clone()),
+            (FILES, self.files.to_string()),
+            (DATA_BYTES, self.bytes.to_string()),
         ];
-        all.into_iter().map(|(name, value)| (name.to_owned(), value.clone())).collect()
+        all.map(|(name, value)| (name.to_owned(), value)).into()
     }
 
     /// Returns `None` for another kind of image. Messages show the texts: none may be long or have control characters.

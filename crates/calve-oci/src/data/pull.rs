@@ -25,8 +25,6 @@ use crate::spool::Spool;
 use crate::work::each;
 use crate::{layer, manifest};
 
-/// A larger layer with an index is not fetched.
-const LARGEST_COMPRESSED_BYTES: u64 = 32 << 20;
 /// Files from this size on are cloned from the previous version, and changed.
 const CLONED_BYTES: u64 = 1 << 20;
 
@@ -135,13 +133,8 @@ impl<'a> DataImage<'a> {
         let layers = &self.manifest.layers;
         let found = layers.iter().find_map(|layer| Some((layer, layer.range(INDEX)?)));
         let (layer, at) = found.ok_or_else(|| refused("it has no index"))?;
-        if layer.size > LARGEST_COMPRESSED_BYTES {
-            return Err(refused("its index is too large"));
-        }
-        let whole = manifest::whole((&self.registry, &self.arrivals), layer, at)?;
-        let (compressed, fetched) = whole.ok_or_else(|| refused("it has no index"))?;
-        let text = layer::read_manifest(&*compressed, LARGEST_INDEX_BYTES);
-        let text = text.map_err(|error| refused(&format!("its index cannot be read ({})", error.kind())))?;
+        let listed = manifest::listed(&self.registry, &self.arrivals, (layer, &at), "index", LARGEST_INDEX_BYTES);
+        let (text, compressed, fetched) = listed?;
         let index = Index::parse(&text).and_then(|index| index.check_layers(layers).map(|()| index));
         Ok((index.map_err(refused)?, compressed, fetched))
     }
@@ -200,7 +193,7 @@ impl Fill<'_> {
         let mut taken = self.old.map(ChunkTaker::open).transpose()?;
         let mut missing = Vec::new();
         for (chunk, at, start) in file.placed() {
-            self.image.registry.check_cancelled()?;
+            self.image.registry.options.cancel.check()?;
             let found = taken.as_mut().and_then(|taken| taken.find(&chunk, cloned.map(|number| (number, at))));
             match found {
                 Some(LocalChunk::InPlace) => {}
@@ -249,18 +242,18 @@ impl Fill<'_> {
 
     /// Writes the chunks in a part of a layer from `start` on. Returns false at the first that differs from the index.
     fn write(&self, chunks: &[MissingChunk], start: u64, part: &mut Spool) -> Result<bool, Error> {
-        let unreadable = |error: io::Error| Error::io(Operation::ReadPart, "", error);
+        let unreadable = part.unreadable();
         let mut parents = Parents::open(self.data)?;
-        let mut decompressor = Decompressor::new().map_err(unreadable)?;
+        let mut decompressor = Decompressor::new().map_err(&unreadable)?;
         let (mut compressed, mut contents) = (Vec::new(), Vec::with_capacity(LARGEST_CHUNK_BYTES as usize));
         let mut open: Option<(usize, File)> = None;
         let mut reader = part.reader()?;
         let mut at = start;
         for MissingChunk { file, at: place, is_hole, start, chunk, .. } in chunks {
-            self.image.registry.check_cancelled()?;
-            io::copy(&mut (&mut reader).take(start - at), &mut io::sink()).map_err(unreadable)?;
+            self.image.registry.options.cancel.check()?;
+            io::copy(&mut (&mut reader).take(start - at), &mut io::sink()).map_err(&unreadable)?;
             compressed.resize(chunk.compressed as usize, 0);
-            reader.read_exact(&mut compressed).map_err(unreadable)?;
+            reader.read_exact(&mut compressed).map_err(&unreadable)?;
             at = start + u64::from(chunk.compressed);
             // The buffer's capacity is the limit, whatever the frame says.
             contents.clear();

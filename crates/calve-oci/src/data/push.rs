@@ -115,10 +115,8 @@ impl DataTree {
         let entry = |path: usize| path as u64 + INDEXED_ENTRY_BYTES;
         let files: u64 = self.files.iter().map(|(path, ..)| entry(path.len())).sum();
         let directories: u64 = self.directories.iter().map(|directory| entry(directory.path.len())).sum();
-        match files + directories + chunks * INDEXED_CHUNK_BYTES > LARGEST_INDEX_BYTES {
-            true => Err(Error::DataTooLarge(data.into())),
-            false => Ok(()),
-        }
+        let is_too_large = files + directories + chunks * INDEXED_CHUNK_BYTES > LARGEST_INDEX_BYTES;
+        if is_too_large { Err(Error::DataTooLarge(data.into())) } else { Ok(()) }
     }
 
     /// Divides the files into a range for each layer. Without files there is one for the directories.
@@ -149,7 +147,7 @@ impl Push<'_> {
         let mut parents = Parents::open(self.data)?;
         let mut files = Vec::new();
         for (path, mode, size) in &self.found.files[range.clone()] {
-            self.registry.check_cancelled()?;
+            self.registry.options.cancel.check()?;
             let contents = parents.open_file(path.as_bytes())?;
             let written = writer.file(path, *mode, *size, contents);
             let (offset, chunks) = written.map_err(|error| Error::io(Operation::Send, self.data.join(path), error))?;

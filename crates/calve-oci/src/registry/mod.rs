@@ -23,6 +23,7 @@ use self::attempt::{ATTEMPTS, Answer, is_busy, pause, redirect, try_again};
 use self::challenge::Challenge;
 use self::multipart::Parts;
 use crate::address::{Address, AddressFault, Transport};
+use crate::arrivals::Arrivals;
 use crate::credentials::{CredentialFiles, Credentials};
 use crate::error::{Error, RegistryRefusal};
 use crate::image::{Descriptor, MANIFEST_TYPE};
@@ -159,7 +160,8 @@ impl<'a> Registry<'a> {
     }
 
     /// Fetches the rest of a blob, and checks its digest.
-    pub(crate) fn blob(&self, wanted: &Descriptor, spool: Spool) -> Result<Spool, Error> {
+    pub(crate) fn blob(&self, wanted: &Descriptor, arrivals: &Arrivals) -> Result<Spool, Error> {
+        let spool = arrivals.spool(wanted, &(0..wanted.size))?;
         let is_right = &mut |blob: &mut Spool| Ok(blob.digest() == wanted.digest);
         let wrong = format!("the blob `{}` has another digest", wanted.digest);
         let fetched = self.checked_part(wanted, &(0..wanted.size), spool, is_right, &wrong)?;
@@ -249,7 +251,7 @@ impl<'a> Registry<'a> {
         let mut sent = Parts::new(response.body_mut().with_config().limit(u64::MAX).reader(), &boundary);
         // Reads no more parts than it asked for. The caller can ask for missing ones one by one.
         for _ in parts {
-            self.check_cancelled()?;
+            self.options.cancel.check()?;
             let Ok(Some(bytes)) = sent.next() else { break };
             let Some(number) = parts.iter().position(|part| *part == bytes) else { break };
             receive(number, sent.contents())?;
@@ -266,7 +268,7 @@ impl<'a> Registry<'a> {
     ) -> Result<Option<String>, Error> {
         let mut buffer = vec![0; 128 << 10];
         loop {
-            self.check_cancelled()?;
+            self.options.cancel.check()?;
             let length = match reader.read(&mut buffer) {
                 Ok(0) => return Ok(None),
                 Ok(length) => length,
@@ -306,7 +308,7 @@ impl<'a> Registry<'a> {
             {
                 // Frees the connection: a server may have one at a time.
                 drop(answer);
-                self.check_cancelled()?;
+                self.options.cancel.check()?;
                 return self.once(asked, sent.as_deref_mut());
             }
             Ok(answer)
@@ -321,7 +323,7 @@ impl<'a> Registry<'a> {
     ) -> Result<Response<Body>, Error> {
         let mut failures = 0;
         loop {
-            self.check_cancelled()?;
+            self.options.cancel.check()?;
             let answer = ask()?;
             failures += 1;
             match try_again(&answer, failures) {
@@ -443,15 +445,11 @@ impl<'a> Registry<'a> {
         Error::Refused { registry: self.reference.registry.clone(), operation, refusal }
     }
 
-    pub(crate) fn check_cancelled(&self) -> Result<(), Error> {
-        if self.options.cancel.is_cancelled() { Err(calve_core::Error::Interrupted.into()) } else { Ok(()) }
-    }
-
     fn wait(&self, time: Duration) -> Result<(), Error> {
         const STEP: Duration = Duration::from_millis(50);
         let mut left = time;
         while !left.is_zero() {
-            self.check_cancelled()?;
+            self.options.cancel.check()?;
             std::thread::sleep(left.min(STEP));
             left = left.saturating_sub(STEP);
         }
@@ -485,12 +483,8 @@ impl<'a> Registry<'a> {
 }
 
 fn basic(credentials: &Credentials) -> Option<String> {
-    match credentials {
-        Credentials::Password { user, secret } => {
-            Some(format!("Basic {}", STANDARD.encode(format!("{user}:{secret}"))))
-        }
-        Credentials::IdentityToken(_) => None,
-    }
+    let Credentials::Password { user, secret } = credentials else { return None };
+    Some(format!("Basic {}", STANDARD.encode(format!("{user}:{secret}"))))
 }
 
 fn continues(response: &Response<Body>, have: u64) -> bool {

@@ -4,13 +4,13 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Dir, FileType};
+use rustix::fs::{AtFlags, Dir, FileType};
 use rustix::io::{Errno, Result};
 
 use super::content::digest;
 use crate::cursor::{Cursor, identity};
 use crate::must::must;
-use crate::sys::Handle;
+use crate::sys::path_of;
 
 pub(crate) type Xattrs = BTreeMap<OsString, Vec<u8>>;
 
@@ -134,26 +134,15 @@ pub(crate) struct Pairs {
 
 #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
 fn describe(dir: BorrowedFd<'_>, name: &OsStr, parent: usize) -> Result<RecordedEntry> {
-    let handle = Handle::open(dir, name)?;
-    let stat = handle.stat()?;
+    let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let kind = FileType::from_raw_mode(stat.st_mode);
-    let target = match kind {
-        FileType::Symlink => handle.target()?,
-        _ => OsString::new(),
-    };
-    let content = match kind {
-        FileType::RegularFile => digest(dir, name),
-        _ => Ok(0),
-    };
-    let xattrs = xattrs(&handle);
-    let device = match kind {
-        FileType::BlockDevice | FileType::CharacterDevice => {
-            (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev))
-        }
-        _ => (0, 0),
-    };
-    // Sizes and blocks of directories differ between file systems.
     let is_file = kind == FileType::RegularFile;
+    let is_link = kind == FileType::Symlink;
+    let target = if is_link { rustix::fs::readlinkat(dir, name, Vec::new())?.into_bytes() } else { Vec::new() };
+    let content = if is_file { digest(dir, name) } else { Ok(0) };
+    let xattrs = xattrs(dir, name);
+    let is_device = matches!(kind, FileType::BlockDevice | FileType::CharacterDevice);
+    let device = if is_device { (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev)) } else { (0, 0) };
     Ok(RecordedEntry {
         parent,
         name: name.to_owned(),
@@ -165,9 +154,10 @@ fn describe(dir: BorrowedFd<'_>, name: &OsStr, parent: usize) -> Result<Recorded
         inode: identity(&stat),
         links: stat.st_nlink as u64,
         device,
+        // Sizes and blocks of directories differ between file systems.
         size_bytes: if is_file { stat.st_size as u64 } else { 0 },
         allocated_bytes: if is_file { stat.st_blocks as u64 * 512 } else { 0 },
-        target,
+        target: OsString::from_vec(target),
         xattrs,
         content,
     })
@@ -185,17 +175,19 @@ fn names(dir: BorrowedFd<'_>) -> Result<Vec<OsString>> {
     Ok(names)
 }
 
-fn xattrs(handle: &Handle<'_>) -> std::result::Result<Xattrs, Errno> {
-    let mut list = [0; XATTR_MAX];
-    let len = match handle.list_xattrs(&mut list) {
-        Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(Xattrs::new()),
+fn xattrs(dir: BorrowedFd<'_>, name: &OsStr) -> std::result::Result<Xattrs, Errno> {
+    let mut list = [0_u8; XATTR_MAX];
+    let listed = path_of(dir, name).and_then(|path| Ok((rustix::fs::llistxattr(&path, &mut list[..])?, path)));
+    let (len, path) = match listed {
+        // A path is too long on macOS only, which has no such call relative to a directory.
+        Ok((0, _)) | Err(Errno::OPNOTSUPP | Errno::NAMETOOLONG) => return Ok(Xattrs::new()),
         other => other?,
     };
-    let mut value = [0; XATTR_MAX];
+    let mut value = [0_u8; XATTR_MAX];
     let mut found = Xattrs::new();
     for name in list[..len].split(|byte| *byte == 0).filter(|name| !name.is_empty() && !is_derived(name)) {
         let name = OsStr::from_bytes(name);
-        let len = handle.xattr(name, &mut value)?;
+        let len = rustix::fs::lgetxattr(&path, name, &mut value[..])?;
         found.insert(name.to_owned(), value[..len].to_vec());
     }
     Ok(found)

@@ -1,12 +1,11 @@
 use std::ffi::{OsStr, OsString};
-use std::marker::PhantomData;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fs_err as fs;
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Result;
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change};
 use rustix::thread::UnshareFlags;
@@ -80,40 +79,9 @@ pub(crate) fn start_time(pid: u32) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
-/// An entry of any kind, held by an O_PATH descriptor, so that all answers describe one entry.
-pub(crate) struct Handle<'a> {
-    file: OwnedFd,
-    directory: PhantomData<BorrowedFd<'a>>,
-}
-
-impl<'a> Handle<'a> {
-    pub(crate) fn open(directory: BorrowedFd<'a>, name: &'a OsStr) -> Result<Self> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(directory, name, flags, Mode::empty())?;
-        Ok(Self { file, directory: PhantomData })
-    }
-
-    pub(crate) fn stat(&self) -> Result<Stat> {
-        rustix::fs::fstat(&self.file)
-    }
-
-    pub(crate) fn target(&self) -> Result<OsString> {
-        rustix::fs::readlinkat(&self.file, "", Vec::new()).map(|target| OsString::from_vec(target.into_bytes()))
-    }
-
-    pub(crate) fn list_xattrs(&self, names: &mut [u8]) -> Result<usize> {
-        rustix::fs::listxattr(self.path(), names)
-    }
-
-    pub(crate) fn xattr(&self, name: &OsStr, value: &mut [u8]) -> Result<usize> {
-        rustix::fs::getxattr(self.path(), name, value)
-    }
-
-    /// Returns a path through the O_PATH descriptor, for the xattrs of an entry that cannot be opened (link, FIFO,
-    /// device). Needs /proc. Does not follow a link, because the descriptor already refers to it.
-    fn path(&self) -> String {
-        format!("/proc/self/fd/{}", self.file.as_raw_fd())
-    }
+/// Returns a path to an entry of an open directory at any depth. Needs /proc.
+pub(crate) fn path_of(directory: BorrowedFd<'_>, name: &OsStr) -> Result<PathBuf> {
+    Ok(Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name))
 }
 
 pub(crate) fn make_node(at: &Path, kind: FileType, (major, minor): (u32, u32)) -> Result<()> {

@@ -1,15 +1,15 @@
 //! macOS, using its own programs where no safe call exists.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{Error, Result};
 use std::os::fd::BorrowedFd;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::fs::{AtFlags, FileType, OFlags, Stat};
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use crate::must::must;
@@ -54,55 +54,17 @@ pub(crate) fn start_time(pid: u32) -> Option<u64> {
     (!began.is_empty()).then(|| hasher.finish())
 }
 
-pub(crate) struct Handle<'a> {
-    directory: BorrowedFd<'a>,
-    name: &'a OsStr,
-}
-
-impl<'a> Handle<'a> {
-    pub(crate) fn open(directory: BorrowedFd<'a>, name: &'a OsStr) -> rustix::io::Result<Self> {
-        Ok(Self { directory, name })
-    }
-
-    pub(crate) fn stat(&self) -> rustix::io::Result<Stat> {
-        rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW)
-    }
-
-    pub(crate) fn target(&self) -> rustix::io::Result<OsString> {
-        let target = rustix::fs::readlinkat(self.directory, self.name, Vec::new());
-        target.map(|target| OsString::from_vec(target.into_bytes()))
-    }
-
-    /// Lists no xattrs for a path that is too long: macOS has no such call relative to a directory.
-    pub(crate) fn list_xattrs(&self, names: &mut [u8]) -> rustix::io::Result<usize> {
-        match self.path().and_then(|path| rustix::fs::llistxattr(path, names)) {
-            Err(Errno::NAMETOOLONG) => Ok(0),
-            other => other,
-        }
-    }
-
-    pub(crate) fn xattr(&self, name: &OsStr, value: &mut [u8]) -> rustix::io::Result<usize> {
-        rustix::fs::lgetxattr(self.path()?, name, value)
-    }
-
-    fn path(&self) -> rustix::io::Result<PathBuf> {
-        let directory = rustix::fs::getpath(self.directory)?;
-        Ok(Path::new(OsStr::from_bytes(directory.to_bytes())).join(self.name))
-    }
+pub(crate) fn path_of(directory: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<PathBuf> {
+    let directory = rustix::fs::getpath(directory)?;
+    Ok(Path::new(OsStr::from_bytes(directory.to_bytes())).join(name))
 }
 
 pub(crate) fn make_node(at: &Path, kind: FileType, (major, minor): (u32, u32)) -> Result<()> {
-    let mut command = match kind {
-        FileType::Fifo => Command::new("mkfifo"),
-        _ => Command::new("mknod"),
-    };
-    command.arg(at);
-    match kind {
-        FileType::Fifo => {}
-        FileType::BlockDevice => drop(command.args(["b", &major.to_string(), &minor.to_string()])),
-        _ => drop(command.args(["c", &major.to_string(), &minor.to_string()])),
+    if kind == FileType::Fifo {
+        return succeeds(Command::new("mkfifo").arg(at));
     }
-    succeeds(&mut command)
+    let letter = if kind == FileType::BlockDevice { "b" } else { "c" };
+    succeeds(Command::new("mknod").arg(at).args([letter, &major.to_string(), &minor.to_string()]))
 }
 
 pub(crate) fn command_as(program: &OsStr, uid: u32, gid: u32) -> Command {

@@ -15,9 +15,8 @@ pub fn random(dir: impl AsRef<Path>, seed: u64, entries: u64) {
         random: SplitMix64::new(seed),
         directories: vec![PathBuf::new()],
         files: Vec::new(),
-        made: 0,
     };
-    while builder.made < entries {
+    for _ in 0..entries {
         builder.step();
     }
     builder.finish();
@@ -28,14 +27,12 @@ struct Builder {
     random: SplitMix64,
     directories: Vec<PathBuf>,
     files: Vec<PathBuf>,
-    made: u64,
 }
 
 impl Builder {
     fn step(&mut self) {
         let path = self.new_path();
         let tree = Tree::new(&self.root);
-        self.made += 1;
         match self.random.below(100) {
             0..20 => {
                 tree.dir(&path);

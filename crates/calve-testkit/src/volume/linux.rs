@@ -62,8 +62,10 @@ pub(super) fn obstacle(builder: &VolumeBuilder) -> Option<String> {
 }
 
 /// Many containers have no loop devices.
-static HAS_LOOP_DEVICES: LazyLock<bool> =
-    LazyLock::new(|| Command::new(program("losetup")).arg("--find").output().is_ok_and(|found| found.status.success()));
+static HAS_LOOP_DEVICES: LazyLock<bool> = LazyLock::new(|| {
+    let found = find_program("losetup").and_then(|losetup| Command::new(losetup).arg("--find").output().ok());
+    found.is_some_and(|found| found.status.success())
+});
 
 pub(super) fn make(builder: &VolumeBuilder, scratch: &Scratch) {
     let Some((mkfs, args)) = mkfs(builder.file_system) else { return };

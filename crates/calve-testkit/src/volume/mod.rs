@@ -26,7 +26,7 @@ use crate::skip::skip;
 /// A mounted file system, unmounted and deleted when dropped. A test run's first volume removes killed runs' leftovers.
 #[derive(Debug)]
 pub struct Volume {
-    file_system: FileSystem,
+    builder: VolumeBuilder,
     scratch: Scratch,
 }
 
@@ -53,12 +53,12 @@ impl Volume {
     }
 
     pub fn file_system(&self) -> FileSystem {
-        self.file_system
+        self.builder.file_system
     }
 
     /// Waits until all written data is on disk and deleted files have freed their space.
     pub fn settle(&self) {
-        system::settle(self.path(), self.file_system);
+        system::settle(self.path(), self.file_system());
     }
 
     /// Makes every write fail with EROFS. Panics if a file is open for writing.
@@ -81,13 +81,12 @@ impl Volume {
     pub fn restart(&self) {
         let device = || must(rustix::fs::stat(self.path()), "stat", self.path()).st_dev;
         let before = device();
-        let builder = Self::builder(self.file_system);
         // Each one occupies a device that has just become free.
         let mut others = Vec::new();
         while device() == before {
             must(unmount_whole(self.path()), "unmount", self.path());
-            others.extend(Self::with_size(self.file_system, 0));
-            system::mount(&builder, &self.scratch);
+            others.extend(Self::with_size(self.file_system(), 0));
+            system::mount(&self.builder, &self.scratch);
         }
     }
 }
@@ -105,13 +104,13 @@ impl VolumeBuilder {
             return None;
         }
         let scratch = Scratch::new(self.file_system.name());
-        let root = scratch.mount_point().to_path_buf();
         system::make(&self, &scratch);
         system::mount(&self, &scratch);
-        let volume = Volume { file_system: self.file_system, scratch };
-        let found = system::kind(&root);
-        assert_eq!(found, system::kind_of(self.file_system), "`{}` is not {}", root.display(), self.file_system.name());
-        must(rustix::fs::chmod(&root, 0o777.into()), "chmod", &root);
+        let volume = Volume { builder: self, scratch };
+        let (root, file_system) = (volume.path(), volume.file_system());
+        let found = system::kind(root);
+        assert_eq!(found, system::kind_of(file_system), "`{}` is not {}", root.display(), file_system.name());
+        must(rustix::fs::chmod(root, 0o777.into()), "chmod", root);
         Some(volume)
     }
 }

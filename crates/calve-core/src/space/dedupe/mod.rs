@@ -91,9 +91,7 @@ pub fn dedupe(paths: &[impl AsRef<Path>], options: &DedupeOptions) -> Result<Ded
     }
     let mut report = finder.report();
     report.gained_bytes = (options.mode == DedupeMode::Share).then(|| free(&used) - before);
-    if options.cancel.is_cancelled() {
-        return Err(Error::Interrupted);
-    }
+    options.cancel.check()?;
     (report.unreadable, report.skipped) = troubles.take();
     report.elapsed = begin.elapsed();
     Ok(report)

@@ -83,8 +83,9 @@ pub struct PathUsage {
     pub usage: Usage,
 }
 
-/// The answer of [`disk_usage`].
+/// The report of `calve du`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "schema", rename = "calve.du/1")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DiskUsage {
     /// Each path by itself.

@@ -14,13 +14,14 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use calve_core::CancelToken;
+use calve_core::internal::if_there;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 pub use self::fill::{fill_pool, set_pool, want_pool};
 pub(crate) use self::room::has_room;
 use crate::error::{AtPath as _, Error, Operation, Result};
-use crate::files::private::{self, unless_missing};
+use crate::files::private;
 use crate::registry::template::DatabaseTemplate;
 use crate::registry::{self, Home, POOL_SUFFIX, Record, name, unix_now};
 use crate::server::control::ask;
@@ -205,7 +206,7 @@ fn end(record: &Record) {
 /// Removes a pool and ends its standbys, even one that is just being started.
 pub(crate) fn remove(home: &Home, template: &str) -> Result<()> {
     let path = home.pool(template);
-    if unless_missing(fs::remove_file(&path)).at(Operation::Remove, &path)?.is_none() {
+    if if_there(fs::remove_file(&path)).at(Operation::Remove, &path)?.is_none() {
         return Ok(());
     }
     let _filling = lock(home, template)?;

@@ -9,7 +9,6 @@ use crate::cli::DuArguments;
 use crate::failure::{FAILED, Failure};
 use crate::output;
 use crate::progress_bar::watched;
-use calve_receipt::DiskUsageReceipt;
 
 /// Returns the most space that deleting these trees frees: data shared among them counts once, with others not at all.
 pub(crate) fn taken(paths: &[PathBuf], cancel: &CancelToken) -> Result<u64, Failure> {
@@ -36,7 +35,7 @@ pub(crate) fn run(arguments: &DuArguments, cancel: &CancelToken) -> Result<(), F
     }
     let usage = watched("looked at", &options.progress, || disk_usage(&paths, &options))?;
     match arguments.json {
-        true => output::json(&DiskUsageReceipt { usage: &usage })?,
+        true => output::json(&usage)?,
         false => output::result(&space::usage_table(&usage))?,
     }
     for warning in &usage.warnings {

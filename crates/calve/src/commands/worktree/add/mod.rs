@@ -19,8 +19,8 @@ use crate::progress_bar::Watch;
 use crate::wording::{self, word};
 use crate::{consent, home, output, real_path, reaper};
 use calve_receipt::{
-    CloneReceipt, FactSubject, HookResult, NotClonedFiles, ServiceReceipt, TrackedFiles, TrackedPlan,
-    WorktreeAddReceipt, WorktreePlanReceipt, path, paths,
+    FactSubject, HookResult, NotClonedFiles, ServiceReceipt, TrackedFiles, TrackedPlan, WorktreeAddReceipt,
+    WorktreePlanReceipt, path, paths,
 };
 
 pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -186,7 +186,7 @@ fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAdd
         carried: paths(&files.untracked.carried),
         left: files.untracked.left.clone(),
         dependencies: files.untracked.dependencies.clone(),
-        spares: files.spares.iter().cloned().map(|report| CloneReceipt { report }).collect(),
+        spares: files.spares.clone(),
         ports: own.ports.clone(),
         services: own.services.as_ref().map_or(Ok(Vec::new()), Services::receipts)?,
         env_files: own.env_files.clone(),
@@ -196,7 +196,7 @@ fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAdd
         post_checkout: report.post_checkout.as_ref().map(|hook| HookResult { exit_code: hook.code }),
         warnings: files.warnings.iter().map(wording::git::warning).collect(),
         facts: facts.0,
-        clone: CloneReceipt { report: files.clone.clone() },
+        clone: files.clone.clone(),
         elapsed_ms: report.elapsed.into(),
     })
 }
