@@ -40,17 +40,6 @@ pub enum AddOutcome<'h> {
     Added(Box<AddedEnvironment<'h>>),
 }
 
-/// The caller's part in [`add`].
-pub trait AddSteps {
-    /// Runs when the work begins: an agent first waits for its turn.
-    fn begins(&mut self);
-
-    fn has_files(&mut self);
-
-    /// Runs when the worktree is complete, or completing it failed, before its hook.
-    fn is_complete(&mut self, added: &mut AddedEnvironment<'_>);
-}
-
 pub struct AddFailure {
     pub error: Box<Error>,
     /// Earlier failures, which did not stop the work.
@@ -76,10 +65,14 @@ impl From<Error> for AddFailure {
 }
 
 /// Makes a worktree with its files, ports and data, writes its env files, and runs the project's hook in it.
-pub fn add<'h>(
+///
+/// Calls `begin` when the work begins, because an agent first waits for its turn, and drops its result when the files are
+/// there. Calls `is_complete` when the worktree is complete, or completing it failed, before its hook.
+pub fn add<'h, W>(
     host: &'h dyn Host,
     options: &AddOptions,
-    steps: &mut dyn AddSteps,
+    begin: impl FnOnce() -> W,
+    is_complete: impl FnOnce(&mut AddedEnvironment<'_>),
     cancel: &CancelToken,
 ) -> std::result::Result<AddOutcome<'h>, AddFailure> {
     let AddOptions { worktree: wanted, agent, .. } = options;
@@ -88,10 +81,10 @@ pub fn add<'h>(
         Some(ControlFlow::Continue(turn)) => Some(turn),
         None => None,
     };
-    steps.begins();
+    let watch = begin();
     let mut prepared = Prepared { hook: None, data_source: None, early: None };
     let added = worktree::add_after(wanted, |upcoming| prepared.prepare(host, upcoming, options, cancel));
-    steps.has_files();
+    drop(watch);
     let added = added?;
     if added.trash_waits
         && let Some(parent) = added.worktree.path.parent()
@@ -112,7 +105,7 @@ pub fn add<'h>(
     };
     let own = OwnParts::make(host, &incomplete, early, cancel);
     let mut added = AddedEnvironment { report: added, own };
-    steps.is_complete(&mut added);
+    is_complete(&mut added);
     let mut earlier = std::mem::take(&mut added.own.errors);
     let lacks_hook = hook.is_some() && !earlier.is_empty();
     let failed = match earlier.pop() {

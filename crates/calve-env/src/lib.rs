@@ -25,7 +25,7 @@ mod set_up;
 mod take_back;
 mod template;
 
-pub use add::{AddFailure, AddOptions, AddOutcome, AddPlan, AddRest, AddSteps, AddedEnvironment, add, plan};
+pub use add::{AddFailure, AddOptions, AddOutcome, AddPlan, AddRest, AddedEnvironment, add, plan};
 pub use complete::OwnParts;
 pub use consent::{Consent, approvals, approvals_failed};
 pub use data_from::DataFrom;
