@@ -35,10 +35,7 @@ pub(crate) fn run(arguments: &DuArguments, cancel: &CancelToken) -> Result<(), F
         return Err(Failure::reported(FAILED));
     }
     let usage = watched("looked at", &options.progress, || disk_usage(&paths, &options))?;
-    match arguments.json {
-        true => output::json(&DiskUsageReceipt { usage: &usage })?,
-        false => output::result(&space::usage_table(&usage))?,
-    }
+    output::json_or(arguments.json, &DiskUsageReceipt { usage: &usage }, &space::usage_table(&usage))?;
     for warning in &usage.warnings {
         output::warn(&warning.message);
     }

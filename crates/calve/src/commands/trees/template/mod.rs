@@ -91,26 +91,20 @@ fn list(templates: &Templates, json: bool) -> Result<(), Failure> {
         let state = checked.map_or(TemplateState::Damaged, |checked| TemplateState::from_check(&checked));
         listed.push(ListedTemplate { name, state, template });
     }
-    if json {
-        return output::json(&TemplatesReceipt { templates: listed });
-    }
-    let widest = listed.iter().map(|one| one.name.len()).max().unwrap_or(0);
-    let line = |ListedTemplate { name, state, template }: &ListedTemplate| {
+    let row = |ListedTemplate { name, state, template }: &ListedTemplate| {
         let what = template.as_ref().map_or_else(String::new, |template| {
             let (entries, bytes) = (count(template.entries), size(template.bytes));
             format!("{entries} entries, {bytes}, of {}", ShownPath(&template.source))
         });
-        format!("{}\n", format!("{name:widest$}  {state:<9}  {what}").trim_end())
+        (name.clone(), format!("{state:<9}  {what}"))
     };
-    output::result(&listed.iter().map(line).collect::<String>())
+    let text = output::table(listed.iter().map(row));
+    output::json_or(json, &TemplatesReceipt { templates: listed }, &text)
 }
 
 fn show(templates: &Templates, name: &str, json: bool) -> Result<(), Failure> {
     let template = templates.find(name)?;
     let state = TemplateState::from_check(&templates.check(&template));
-    if json {
-        return output::json(&TemplateReceipt { template: &template, state });
-    }
     let mut text = String::new();
     let mut line = |what: &str, value: String| text.push_str(&format!("{what:<9} {value}\n"));
     line("name", template.name.clone());
@@ -125,24 +119,21 @@ fn show(templates: &Templates, name: &str, json: bool) -> Result<(), Failure> {
     line("strategy", template.strategy.to_string());
     line("tree", ShownPath(&template.tree).to_string());
     line("manifest", ShownPath(&template.manifest).to_string());
-    output::result(&text)
+    output::json_or(json, &TemplateReceipt { template: &template, state }, &text)
 }
 
 fn verify(templates: &Templates, name: &str, json: bool, cancel: &CancelToken) -> Result<(), Failure> {
     let started = Instant::now();
     let verification = templates.verify(name, cancel)?;
     let elapsed = started.elapsed();
-    if json {
-        output::json(&TemplateVerifyReceipt {
-            name: &verification.template.name,
-            key: &verification.template.key,
-            entries: verification.template.entries,
-            differences: &verification.differences,
-            elapsed_ms: elapsed.into(),
-        })?;
-    } else {
-        output::result(&verification.differences.iter().map(difference_line).collect::<String>())?;
-    }
+    let receipt = TemplateVerifyReceipt {
+        name: &verification.template.name,
+        key: &verification.template.key,
+        entries: verification.template.entries,
+        differences: &verification.differences,
+        elapsed_ms: elapsed.into(),
+    };
+    output::json_or(json, &receipt, &verification.differences.iter().map(difference_line).collect::<String>())?;
     let number = entries(verification.template.entries);
     if verification.differences.is_empty() {
         output::note(&format!("the template `{name}` is as it was made: {number}, in {}", duration(elapsed)));
