@@ -85,13 +85,14 @@ fn measured(host: &dyn Host, receipt: ServiceReceipt, home: &Home, made: Option<
 pub fn services_of_worktrees(host: &dyn Host, all: &[WorktreeInfo]) -> Result<Vec<Vec<ServiceReceipt>>> {
     let Ok(home) = database_home(host) else { return Ok(all.iter().map(|_| Vec::new()).collect()) };
     sweep(&home)?;
+    // A list leaves out unreadable records.
+    let services = calve_db::services(&home)?;
     let of_worktree = |listed: &WorktreeInfo| {
         let Some(owner) = WorktreeId::of_worktree(&listed.worktree)? else { return Ok(Vec::new()) };
         let described = |made: &Service| {
             receipt(&home, &made.service, None, Some(made)).map(|receipt| measured(host, receipt, &home, Some(made)))
         };
-        // A list leaves out unreadable records.
-        own_of(&owner, calve_db::services(&home)?)?.iter().flatten().map(described).collect()
+        own_of(&owner, services.clone())?.iter().flatten().map(described).collect()
     };
     all.iter().map(of_worktree).collect()
 }
