@@ -1,5 +1,3 @@
-pub(crate) mod registry;
-
 use std::time::Instant;
 
 use calve_core::error::TemplateError;
@@ -7,14 +5,16 @@ use calve_core::internal::ShownPath;
 use calve_core::spares::SpareSource;
 use calve_core::template::{CreatedTemplate, Difference, DifferenceKind, Template, TemplateOptions, Templates};
 use calve_core::{CancelToken, Error};
+use calve_oci::{PushedImage, Remedy};
 use calve_receipt::human::{count, duration, entries, size};
 use calve_receipt::{
-    ListedTemplate, TemplateCreateReceipt, TemplateReceipt, TemplateRemoveReceipt, TemplateState,
-    TemplateVerifyReceipt, TemplatesReceipt,
+    ListedTemplate, TemplateCreateReceipt, TemplatePullReceipt, TemplatePushReceipt, TemplateReceipt,
+    TemplateRemoveReceipt, TemplateState, TemplateVerifyReceipt, TemplatesReceipt,
 };
 
 use super::spares;
-use crate::cli::template::{MakeOptions, TemplateCommand};
+use crate::cli::template::{MakeOptions, PullArguments, PushArguments, TemplateCommand};
+use crate::commands::registry::{self, Pull};
 use crate::failure::{FAILED, Failure};
 use crate::progress_bar::watched;
 use crate::reaper::clear_away;
@@ -38,8 +38,8 @@ pub(crate) fn run(command: &TemplateCommand, cancel: &CancelToken) -> Result<(),
             make("refreshed", options, cancel, |options| templates.refresh(name, source.as_deref(), options))
         }
         TemplateCommand::Remove { names, json } => remove(&templates, names, *json, cancel),
-        TemplateCommand::Push(arguments) => registry::push(&templates, arguments, cancel),
-        TemplateCommand::Pull(arguments) => registry::pull(&templates, arguments, cancel),
+        TemplateCommand::Push(arguments) => push(&templates, arguments, cancel),
+        TemplateCommand::Pull(arguments) => pull(&templates, arguments, cancel),
     }
 }
 
@@ -166,4 +166,30 @@ fn remove(templates: &Templates, names: &[String], json: bool, cancel: &CancelTo
     })?;
     output::json_if(json, &removed)?;
     ended
+}
+
+fn push(templates: &Templates, arguments: &PushArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let mut portable_key = String::new();
+    let push = registry::push(&arguments.push, cancel, |reference, options| {
+        let base = arguments.base.as_deref();
+        let image = if arguments.full { PushedImage::Full } else { PushedImage::DeltaOrFull { base } };
+        let (pushed, key) = calve_oci::push(templates, &arguments.push.name, reference, image, options)?;
+        portable_key = key;
+        Ok(pushed)
+    })?;
+    output::json_if(arguments.json, &TemplatePushReceipt { push, portable_key })
+}
+
+fn pull(templates: &Templates, arguments: &PullArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let mut pull = Pull::start(&arguments.pull, cancel)?;
+    pull.options.template.at.clone_from(&arguments.at);
+    let receive = || calve_oci::pull(templates, &pull.reference, &pull.name, &pull.options);
+    let pulled = watched("pulled", &pull.options.template.progress, receive);
+    let pulled = pulled.map_err(|error| pull.failure(error, &Remedy::PushWithKey))?;
+    clear_away(&pulled.swept);
+    let template = &pulled.template;
+    let amount = format!("{}, {}", entries(template.entries), size(template.bytes));
+    let image = (pulled.digest, pulled.is_up_to_date);
+    let fields = pull.end(&amount, image, pulled.fetched_bytes, pulled.reused_bytes);
+    output::json_if(arguments.json, &TemplatePullReceipt { template, pull: fields, portable_key: pulled.key })
 }
