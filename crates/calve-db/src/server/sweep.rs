@@ -164,7 +164,7 @@ pub fn delete_trash(swept: &ServerSweepReport, cancel: &CancelToken) -> Result<(
 
 /// Removes the notes of a run, which a template does not need.
 pub(crate) fn forget_run(slot: &Path) -> Result<()> {
-    for name in [SOCKETS, container::NOTE, "server.json", "begun.json"] {
+    for name in [SOCKETS, container::NOTE, registry::RECORD, registry::BEGUN] {
         unless_missing(fs::remove_file(slot.join(name))).at(Operation::Remove, slot.join(name))?;
     }
     trash::remove(&slot.join("tmp"), RemovalWait::Yes)
@@ -174,7 +174,7 @@ pub(crate) fn forget_run(slot: &Path) -> Result<()> {
 pub(crate) fn leave_data(slot: &Path) -> Result<()> {
     for entry in fs::read_dir(slot).at(Operation::List, slot)? {
         let entry = entry.at(Operation::List, slot)?;
-        if entry.file_name() != "data" && entry.file_name() != registry::LOCK {
+        if entry.file_name() != registry::DATA && entry.file_name() != registry::LOCK {
             trash::remove(&entry.path(), RemovalWait::Yes)?;
         }
     }
