@@ -17,6 +17,7 @@ use serde_json::Value;
 use similar::TextDiff;
 
 use crate::cli::hook::{ApproveArguments, HookCommand, InstallArguments, WorktreeCreateArguments};
+use crate::commands::worktree::add::say_failed;
 use crate::commands::worktree::facts::{Facts, UNTRUSTED, dependency_lines};
 use crate::failure::{FAILED, Failure, REFUSED, USAGE};
 use crate::host::Program;
@@ -225,8 +226,8 @@ fn worktree_setup(maker: &str, from: Option<&PathBuf>, cancel: &CancelToken) -> 
         facts.own_parts(&filled.path, &filled.donor, own);
         facts.say();
     };
-    let path = calve_env::set_up(&Program, &options, maker, &mut say, cancel)?;
-    output::path(&path)
+    let path = calve_env::set_up(&Program, &options, maker, &mut say, cancel);
+    output::path(&path.map_err(|failed| say_failed(failed, false))?)
 }
 
 fn describe(filled: &FillReport, facts: &mut Facts) {

@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
 }
 
 /// Reports earlier errors and the remains after a failure, and returns the failure.
-fn say_failed(AddFailure { error, earlier, rest }: AddFailure, is_json: bool) -> Failure {
+pub(crate) fn say_failed(AddFailure { error, earlier, rest }: AddFailure, is_json: bool) -> Failure {
     earlier.into_iter().for_each(|error| _ = output::failure(&error.into()));
     match rest {
         AddRest::Nothing => error.to_failure(),
