@@ -37,6 +37,6 @@ pub use ownership::{gone_services, last_root, note_places, services_of_named};
 pub use ports::{carry_ports, ports_of_worktrees};
 pub use remedy::Remedy;
 pub use remove::{RemoveOptions, RemovedEnvironment, TakenBack, plan_removal, remove};
-pub use service_receipts::services_of_worktrees;
+pub use service_receipts::{data_bytes, services_of_worktrees};
 pub use services::{ServiceReset, Services};
 pub use set_up::set_up;

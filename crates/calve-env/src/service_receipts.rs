@@ -71,14 +71,18 @@ fn receipt(home: &Home, name: &str, wanted: Option<&ServiceConfig>, made: Option
 
 fn measured(host: &dyn Host, receipt: ServiceReceipt, home: &Home, made: Option<&Service>) -> ServiceReceipt {
     let Some(made) = made else { return receipt };
-    let mut options = DiskUsageOptions::default();
-    options.scratch = Some(host.scratch());
     ServiceReceipt {
         memory_bytes: made.server(home).ok().flatten().and_then(|record| calve_db::memory_bytes(record.server.pid?)),
-        // Files come and go during the measurement.
-        disk_bytes: disk_usage(&[made.data_directory()], &options).ok().map(|usage| usage.total.frees_max),
+        disk_bytes: data_bytes(host, made),
         ..receipt
     }
+}
+
+/// Returns the most space that removing the data frees. `None` if it cannot be measured: its files come and go.
+pub fn data_bytes(host: &dyn Host, service: &Service) -> Option<u64> {
+    let mut options = DiskUsageOptions::default();
+    options.scratch = Some(host.scratch());
+    Some(disk_usage(&[service.data_directory()], &options).ok()?.total.frees_max)
 }
 
 /// Returns each worktree's services; without a home there are none.

@@ -3,17 +3,16 @@
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
 use calve_db::{Home, LossRule, Service};
-use calve_env::last_root;
+use calve_env::{data_bytes, last_root};
 use calve_git::environment::WorktreeId;
 use calve_receipt::human::size;
 use calve_receipt::{DbServiceData, ServiceDataState, path};
 
-use crate::commands::trees::du;
 use crate::commands::worktree::services::whose;
 use crate::failure::{FAILED, Failure, REFUSED};
+use crate::host::Program;
 use crate::output;
 
 /// First advice for data whose worktree is not found.
@@ -42,10 +41,9 @@ impl KeptData {
         Self { service, worktree, runs, disk_bytes: OnceCell::new() }
     }
 
-    /// Measures the data when it is first shown. That may fail, because files come and go meanwhile.
+    /// Measures the data when it is first shown.
     fn disk_bytes(&self) -> Option<u64> {
-        let measure = || du::taken(&[self.service.data_directory()], &CancelToken::default()).ok();
-        *self.disk_bytes.get_or_init(measure)
+        *self.disk_bytes.get_or_init(|| data_bytes(&Program, &self.service))
     }
 
     pub(super) fn is_orphaned(&self) -> bool {

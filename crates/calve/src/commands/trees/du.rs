@@ -11,14 +11,6 @@ use crate::output;
 use crate::progress_bar::watched;
 use calve_receipt::DiskUsageReceipt;
 
-/// Returns the most space that deleting these trees frees: data shared among them counts once, with others not at all.
-pub(crate) fn taken(paths: &[PathBuf], cancel: &CancelToken) -> Result<u64, Failure> {
-    let mut options = DiskUsageOptions::default();
-    options.scratch = Some(std::env::temp_dir());
-    options.cancel = cancel.clone();
-    Ok(disk_usage(paths, &options)?.total.frees_max)
-}
-
 pub(crate) fn run(arguments: &DuArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = DiskUsageOptions::default();
     options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
