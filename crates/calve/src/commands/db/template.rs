@@ -63,8 +63,7 @@ fn command(
     };
     server.tie(&mut command)?;
     command.stdin(Stdio::null()).stdout(output::for_command());
-    let end = sys::command_end(sys::run_command(&mut command).map_err(failed)?);
-    Ok(end.map(|(code, how)| CommandEnd { code, how }))
+    Ok(sys::command_end(sys::run_command(&mut command).map_err(failed)?))
 }
 
 pub(crate) fn list(json: bool) -> Result<(), Failure> {
