@@ -5,9 +5,8 @@ use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
 use calve_git::environment::{WorktreeId, may_have_directory};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
-use calve_git::worktree::{self, AddIntent, AddReport};
+use calve_git::worktree::{self, AddIntent, AddReport, AgentBranch, AgentTurn, for_agent};
 
-use crate::agent;
 use crate::complete::{Incomplete, Maker, OwnParts};
 use crate::consent::{self, Consent};
 use crate::data_from::DataFrom;
@@ -15,8 +14,8 @@ use crate::early_clones::EarlyClones;
 use crate::error::{Error, Result};
 use crate::host::{Host, database_home};
 use crate::remedy::Remedy;
+use crate::remove::{TakenBack, take_back};
 use crate::services::Services;
-use crate::take_back::{TakenBack, take_back};
 
 #[derive(Debug)]
 pub struct AddOptions {
@@ -38,17 +37,6 @@ pub enum AddOutcome<'h> {
     /// The agent already has this finished worktree.
     Ready(PathBuf),
     Added(Box<AddedEnvironment<'h>>),
-}
-
-/// The caller's part in [`add`].
-pub trait AddSteps {
-    /// Runs when the work begins: an agent first waits for its turn.
-    fn begins(&mut self);
-
-    fn has_files(&mut self);
-
-    /// Runs when the worktree is complete, or completing it failed, before its hook.
-    fn is_complete(&mut self, added: &mut AddedEnvironment<'_>);
 }
 
 pub struct AddFailure {
@@ -76,22 +64,26 @@ impl From<Error> for AddFailure {
 }
 
 /// Makes a worktree with its files, ports and data, writes its env files, and runs the project's hook in it.
-pub fn add<'h>(
+///
+/// Calls `begin` when the work begins, because an agent first waits for its turn, and drops its result when the files are
+/// there. Calls `is_complete` when the worktree is complete, or completing it failed, before its hook.
+pub fn add<'h, W>(
     host: &'h dyn Host,
     options: &AddOptions,
-    steps: &mut dyn AddSteps,
+    begin: impl FnOnce() -> W,
+    is_complete: impl FnOnce(&mut AddedEnvironment<'_>),
     cancel: &CancelToken,
 ) -> std::result::Result<AddOutcome<'h>, AddFailure> {
     let AddOptions { worktree: wanted, agent, .. } = options;
-    let _turn = match agent.as_ref().map(|maker| agent::answer(wanted, maker, cancel)).transpose()? {
+    let _turn = match agent.as_ref().map(|maker| answer_agent(wanted, maker, cancel)).transpose()? {
         Some(ControlFlow::Break(path)) => return Ok(AddOutcome::Ready(path)),
         Some(ControlFlow::Continue(turn)) => Some(turn),
         None => None,
     };
-    steps.begins();
+    let watch = begin();
     let mut prepared = Prepared { hook: None, data_source: None, early: None };
     let added = worktree::add_after(wanted, |upcoming| prepared.prepare(host, upcoming, options, cancel));
-    steps.has_files();
+    drop(watch);
     let added = added?;
     if added.trash_waits
         && let Some(parent) = added.worktree.path.parent()
@@ -112,7 +104,7 @@ pub fn add<'h>(
     };
     let own = OwnParts::make(host, &incomplete, early, cancel);
     let mut added = AddedEnvironment { report: added, own };
-    steps.is_complete(&mut added);
+    is_complete(&mut added);
     let mut earlier = std::mem::take(&mut added.own.errors);
     let lacks_hook = hook.is_some() && !earlier.is_empty();
     let failed = match earlier.pop() {
@@ -126,6 +118,38 @@ pub fn add<'h>(
         None => AddRest::Worktree { path: worktree.path.clone(), lacks_hook },
     };
     Err(AddFailure { error: Box::new(error), earlier, rest })
+}
+
+/// Returns the agent's finished worktree, perhaps made by another process just now. If the branch is free, returns the
+/// turn to make one, to be held until that is finished.
+fn answer_agent(
+    wanted: &worktree::AddOptions,
+    maker: &str,
+    cancel: &CancelToken,
+) -> Result<ControlFlow<PathBuf, AgentTurn>> {
+    let worktree::AddOptions { start, branch, base, .. } = wanted;
+    let turn = AgentTurn::wait(start, branch, cancel)?;
+    let named = ShownPath(Path::new(branch));
+    let (text, remedy) = match for_agent(start, branch, base.as_deref(), maker)? {
+        AgentBranch::Free => return Ok(ControlFlow::Continue(turn)),
+        // A returning agent gets its old worktree.
+        AgentBranch::Ready(path) => return Ok(ControlFlow::Break(path)),
+        AgentBranch::TakenByMain(path) => (
+            format!("the branch `{named}` is checked out in the main worktree, `{}`", ShownPath(&path)),
+            Remedy::AskForAnotherName,
+        ),
+        AgentBranch::Taken(path) => (
+            format!(
+                "the branch `{named}` is checked out in `{}`, which is not a finished worktree of this agent",
+                ShownPath(&path)
+            ),
+            Remedy::AskForAnotherNameOrRemove(path),
+        ),
+        AgentBranch::Commit => {
+            (format!("`{named}` is a tag or a commit, and an agent works on a branch"), Remedy::AskForAnotherNameThere)
+        }
+    };
+    Err(Error::failed(text, remedy))
 }
 
 /// The hook's text and the main worktree.

@@ -55,9 +55,6 @@ impl DataFrom {
         donated: &[Service],
     ) -> Result<Vec<DataRequest>> {
         let mut requests = Vec::new();
-        let donor = |(name, config): (&String, &ServiceConfig)| {
-            self.rule().donor(home, (name, config), &config.template, donated)
-        };
         if let Self::Worktree(source) = self
             && !wanted.is_empty()
             && donated.iter().all(|data| !wanted.contains_key(&data.service))
@@ -67,7 +64,8 @@ impl DataFrom {
             return Err(Error::failed(text, Remedy::StartServicesThereOrNameNoSource));
         }
         for (name, config) in wanted {
-            let (template, donor) = (&config.template, donor((name, config)));
+            let template = &config.template;
+            let donor = self.rule().donor(home, (name, config), template, donated);
             match (donor, self) {
                 // The new worktree's own files determine the template.
                 _ if config.recipe.is_some() && (donor.is_none() || self.rule() == DonorRule::SameTemplate) => continue,

@@ -4,7 +4,6 @@
 //! is its life in between. The library never prints and never reads the environment: its [`Host`] does.
 
 mod add;
-mod agent;
 mod complete;
 mod consent;
 mod data_from;
@@ -22,10 +21,9 @@ mod remove;
 mod service_receipts;
 mod services;
 mod set_up;
-mod take_back;
 mod template;
 
-pub use add::{AddFailure, AddOptions, AddOutcome, AddPlan, AddRest, AddSteps, AddedEnvironment, add, plan};
+pub use add::{AddFailure, AddOptions, AddOutcome, AddPlan, AddRest, AddedEnvironment, add, plan};
 pub use complete::OwnParts;
 pub use consent::{Consent, approvals, approvals_failed};
 pub use data_from::DataFrom;
@@ -38,8 +36,7 @@ pub use origin::DataOrigin;
 pub use ownership::{gone_services, last_root, note_places, services_of_named};
 pub use ports::{carry_ports, ports_of_worktrees};
 pub use remedy::Remedy;
-pub use remove::{RemoveOptions, RemovedEnvironment, plan_removal, remove};
-pub use service_receipts::services_of_worktrees;
+pub use remove::{RemoveOptions, RemovedEnvironment, TakenBack, plan_removal, remove};
+pub use service_receipts::{data_bytes, services_of_worktrees};
 pub use services::{ServiceReset, Services};
 pub use set_up::set_up;
-pub use take_back::TakenBack;

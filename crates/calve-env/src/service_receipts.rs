@@ -71,27 +71,32 @@ fn receipt(home: &Home, name: &str, wanted: Option<&ServiceConfig>, made: Option
 
 fn measured(host: &dyn Host, receipt: ServiceReceipt, home: &Home, made: Option<&Service>) -> ServiceReceipt {
     let Some(made) = made else { return receipt };
-    let mut options = DiskUsageOptions::default();
-    options.scratch = Some(host.scratch());
     ServiceReceipt {
         memory_bytes: made.server(home).ok().flatten().and_then(|record| calve_db::memory_bytes(record.server.pid?)),
-        // Files come and go during the measurement.
-        disk_bytes: disk_usage(&[made.data_directory()], &options).ok().map(|usage| usage.total.frees_max),
+        disk_bytes: data_bytes(host, made),
         ..receipt
     }
+}
+
+/// Returns the most space that removing the data frees. `None` if it cannot be measured: its files come and go.
+pub fn data_bytes(host: &dyn Host, service: &Service) -> Option<u64> {
+    let mut options = DiskUsageOptions::default();
+    options.scratch = Some(host.scratch());
+    Some(disk_usage(&[service.data_directory()], &options).ok()?.total.frees_max)
 }
 
 /// Returns each worktree's services; without a home there are none.
 pub fn services_of_worktrees(host: &dyn Host, all: &[WorktreeInfo]) -> Result<Vec<Vec<ServiceReceipt>>> {
     let Ok(home) = database_home(host) else { return Ok(all.iter().map(|_| Vec::new()).collect()) };
     sweep(&home)?;
+    // A list leaves out unreadable records.
+    let services = calve_db::services(&home)?;
     let of_worktree = |listed: &WorktreeInfo| {
         let Some(owner) = WorktreeId::of_worktree(&listed.worktree)? else { return Ok(Vec::new()) };
         let described = |made: &Service| {
             receipt(&home, &made.service, None, Some(made)).map(|receipt| measured(host, receipt, &home, Some(made)))
         };
-        // A list leaves out unreadable records.
-        own_of(&owner, calve_db::services(&home)?)?.iter().flatten().map(described).collect()
+        own_of(&owner, services.clone())?.iter().flatten().map(described).collect()
     };
     all.iter().map(of_worktree).collect()
 }

@@ -7,10 +7,11 @@ use calve_git::escape::worktrees_of;
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{self, FillReport};
 
+use crate::add::AddFailure;
 use crate::complete::{Incomplete, Maker, OwnParts};
 use crate::consent::{self, Consent, is_approved};
 use crate::data_from::DataFrom;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::host::{Event, Host};
 
 /// Carries ignored files into a worktree, gives it ports and data, and runs the project's hook if it is approved: there
@@ -21,14 +22,16 @@ pub fn set_up(
     maker: &str,
     is_complete: &mut dyn FnMut(&FillReport, &OwnParts<'_>),
     cancel: &CancelToken,
-) -> Result<PathBuf> {
-    let filled = worktree::fill(options)?;
+) -> std::result::Result<PathBuf, AddFailure> {
+    let filled = worktree::fill(options).map_err(Error::from)?;
     let failed = |error| OwnParts { errors: vec![error], ..OwnParts::default() };
     let mut own = own_parts(host, &filled, cancel).unwrap_or_else(failed);
     is_complete(&filled, &own);
-    own.errors.drain(..).next().map_or(Ok(()), Err)?;
+    if let Some(error) = own.errors.pop() {
+        return Err(AddFailure { earlier: own.errors, ..error.into() });
+    }
     hook(host, &filled, own.variables.take().unwrap_or_default(), cancel)?;
-    worktree::finish_for_agent(&filled.path, maker)?;
+    worktree::finish_for_agent(&filled.path, maker).map_err(Error::from)?;
     Ok(filled.path)
 }
 

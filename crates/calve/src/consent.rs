@@ -23,7 +23,7 @@ pub(crate) fn to_hooks(no_hooks: bool, yes: bool) -> Consent {
 pub(crate) const MAY_RUN: &str = "May it be run, now and whenever it is exactly this?";
 
 pub(crate) fn yes(question: &str) -> bool {
-    let Ok(answers) = sys::Answers::new() else { return false };
+    let Ok(mut answers) = sys::Answers::new() else { return false };
     output::prompt(&format!("{question} [y/N]"));
     let answer = answers.line().ok().flatten().unwrap_or_default();
     matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")

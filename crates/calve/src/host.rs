@@ -54,7 +54,7 @@ impl Host for Program {
     }
 
     fn fill(&self, command: &mut Command) -> io::Result<Option<CommandEnd>> {
-        Ok(sys::command_end(self.run(command)?).map(|(code, how)| CommandEnd { code, how }))
+        Ok(sys::command_end(self.run(command)?))
     }
 
     fn reap(&self, parent: &Path) {

@@ -85,7 +85,7 @@ fn run(command: Command, cancel: &CancelToken) -> Result<(), Failure> {
         Command::Hook { command } => commands::setting_up::hook::run(&command, cancel),
         Command::Mcp { repository } => commands::setting_up::mcp::run(&repository),
         Command::Prompt => commands::setting_up::prompt::run(),
-        Command::ShellInit { shell } => commands::setting_up::shell_init::run(shell),
+        Command::ShellInit { shell } => commands::setting_up::shell_init::run(&shell),
         Command::Db { command } => commands::db::run(&command, cancel),
         Command::Supervise => Ok(sys::supervise(cancel)?),
         Command::Fill { template } => commands::db::pool::fill(&template, cancel),

@@ -131,6 +131,18 @@ pub(crate) fn json_if(is_wanted: bool, document: &impl Serialize) -> Result<(), 
     if is_wanted { json(document) } else { Ok(()) }
 }
 
+/// Prints the document if it is wanted, else the text.
+pub(crate) fn json_or(is_wanted: bool, document: &impl Serialize, text: &str) -> Result<(), Failure> {
+    if is_wanted { json(document) } else { result(text) }
+}
+
+/// Returns lines of a name and more, aligned.
+pub(crate) fn table(rows: impl IntoIterator<Item = (String, String)>) -> String {
+    let rows: Vec<_> = rows.into_iter().collect();
+    let widest = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    rows.iter().map(|(name, more)| format!("{name:widest$}  {more}").trim_end().to_owned() + "\n").collect()
+}
+
 pub(crate) fn result(text: &str) -> Result<(), Failure> {
     bytes(text.as_bytes())
 }

@@ -27,6 +27,21 @@ impl Edit {
         }
         Ok(Self::Write(after))
     }
+
+    /// Leaves `left` of a file after Calve's part was taken out. `markers`: those of comments in its language.
+    pub(super) fn leave(before: &str, left: String, is_empty: bool, markers: &[&str]) -> Result<Self, FileLeftReason> {
+        match comments(&left, markers) {
+            // Some were inside that part, or right beside it.
+            count if count != comments(before, markers) => Err(FileLeftReason::Comments),
+            0 if is_empty => Ok(Self::Remove),
+            _ => Self::write(before, left),
+        }
+    }
+}
+
+/// Counts comment markers. Counting those in strings is harmless, because only Calve's own text goes, and it has none.
+pub(super) fn comments(text: &str, markers: &[&str]) -> usize {
+    markers.iter().map(|marker| text.matches(marker).count()).sum()
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

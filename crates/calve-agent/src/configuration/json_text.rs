@@ -5,7 +5,7 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
 use serde_json::Value;
 
-use super::edit::{Edit, FileLeftReason};
+use super::edit::{Edit, FileLeftReason, comments};
 
 type Members = [(Vec<&'static str>, Value)];
 
@@ -80,23 +80,16 @@ pub(super) fn without(before: Option<&str>, members: &Members) -> Result<Edit, F
         }
         is_changed = true;
     }
-    let left = root.to_string();
-    match () {
-        () if !is_changed => Ok(Edit::Fine),
-        // Comments inside the removed members, or beside them in a removed object.
-        () if comments(&left) != comments(text) => Err(FileLeftReason::Comments),
-        () if object.properties().is_empty() && comments(text) == 0 => Ok(Edit::Remove),
-        () => Edit::write(text, left),
+    match is_changed {
+        true => Edit::leave(text, root.to_string(), object.properties().is_empty(), COMMENTS),
+        false => Ok(Edit::Fine),
     }
 }
 
-fn is_empty(object: &CstObject) -> bool {
-    object.properties().is_empty() && comments(&object.to_string()) == 0
-}
+const COMMENTS: &[&str] = &["//", "/*"];
 
-/// Counts comment markers. Counting those in strings is harmless, because only Calve's own text goes, and it has none.
-fn comments(text: &str) -> usize {
-    text.matches("//").count() + text.matches("/*").count()
+fn is_empty(object: &CstObject) -> bool {
+    object.properties().is_empty() && comments(&object.to_string(), COMMENTS) == 0
 }
 
 fn parsed(text: &str) -> Result<(CstRootNode, CstObject), FileLeftReason> {

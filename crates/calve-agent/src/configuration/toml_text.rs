@@ -41,18 +41,7 @@ pub(super) fn without(before: Option<&str>, own: &str, names: &[&str]) -> Result
     if let Some(name) = names.iter().find(|name| value(&after, name).is_some()) {
         return Err(FileLeftReason::Taken((*name).to_owned()));
     }
-    let left = written(&document);
-    match comments(&left) {
-        // Comments inside the removed tables, or right above them.
-        count if count != comments(text) => Err(FileLeftReason::Comments),
-        0 if document.is_empty() => Ok(Edit::Remove),
-        _ => Edit::write(text, left),
-    }
-}
-
-/// Counts comment markers. Counting those in strings is harmless, because only Calve's own text goes, and it has none.
-fn comments(text: &str) -> usize {
-    text.matches('#').count()
+    Edit::leave(text, written(&document), document.is_empty(), &["#"])
 }
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";

@@ -37,13 +37,12 @@ pub fn promote(
         return Err(of_other_engine(old));
     }
     // Later writes may be missing from the template.
-    let position = service::position(home, &found)?;
+    let mut position = service::position(home, &found)?;
     let slot = registry::reserve_build(home, name)?;
     let path = slot.path.clone();
     // This process too holds the lock until the template is published.
     let held = slot.lock.try_clone().at(Operation::Lock, &path)?;
     let starter = Starter { supervisor, cancel };
-    let mut position = position;
     let made = service::start_copy(home, service, slot, &starter).and_then(|server| {
         let notifies = server.record.notifies;
         if engine.log_tells_of_recovery(&String::from_utf8_lossy(&log::contents(&path))) {

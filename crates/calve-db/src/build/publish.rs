@@ -9,9 +9,9 @@ use crate::engine::{Engine, Version};
 use crate::error::{AtPath as _, Error, Operation, Result, UnusableData};
 use crate::files::log;
 use crate::files::private;
-use crate::registry::Home;
 use crate::registry::template::manifest;
 use crate::registry::template::{DOCUMENT, DatabaseTemplate, aside, put_aside};
+use crate::registry::{DATA, Home};
 use crate::server::sweep;
 
 /// Publishes a finished build under its template's name. `sync` writes the slot's file system to the disk.
@@ -23,7 +23,7 @@ pub(super) fn publish(
     sync: &dyn Fn(&Path) -> Result<()>,
 ) -> Result<DatabaseTemplate> {
     let slot = template.slot.clone();
-    let data = slot.join("data");
+    let data = slot.join(DATA);
     engine.scrub(&data)?;
     engine.examine(&data, version)?;
     check_log(engine, &slot)?;
@@ -48,7 +48,7 @@ pub(super) fn publish(
 /// Refuses data that its server had to recover.
 pub(super) fn check_log(engine: &dyn Engine, slot: &Path) -> Result<()> {
     match engine.log_tells_of_recovery(&String::from_utf8_lossy(&log::contents(slot))) {
-        true => Err(Error::not_usable(&slot.join("data"), UnusableData::NotShutDown)),
+        true => Err(Error::not_usable(&slot.join(DATA), UnusableData::NotShutDown)),
         false => Ok(()),
     }
 }

@@ -16,7 +16,7 @@ use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private;
 use crate::registry::template::{self, DatabaseTemplate, ImageOrigin, load, manifest};
-use crate::registry::{self, Home, name};
+use crate::registry::{self, DATA, Home, name};
 use crate::server::launch::make_data;
 use crate::server::standby;
 use crate::server::sweep;
@@ -24,7 +24,6 @@ use crate::sys;
 
 /// The caller's file beside the data, for a later pull.
 const INDEX: &str = "index";
-const DATA: &str = "data";
 
 /// A template whose files stay while this lives.
 #[derive(Debug)]

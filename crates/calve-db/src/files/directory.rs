@@ -27,6 +27,9 @@ pub(crate) struct DirectoryEntry {
     pub(crate) kind: FileType,
 }
 
+/// The limit for small files, which are read whole.
+pub(crate) const SMALL_BYTES: u64 = 1 << 20;
+
 const ENTER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// Without NONBLOCK, opening a FIFO would wait for a writer.
 const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);

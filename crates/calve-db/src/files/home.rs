@@ -90,7 +90,7 @@ impl Home {
             other => other,
         })?;
         if !fits(path) {
-            let longest = runtime::sockets(&path.join("00000000")).join("x".repeat(LONGEST_SOCKET_NAME));
+            let longest = longest_socket(path);
             let (path, bytes) = (ShownPath(&longest), longest.as_os_str().len());
             let text =
                 format!("the socket path `{path}` is {bytes} bytes long; the system allows {LONGEST_SOCKET_PATH}");
@@ -111,6 +111,9 @@ pub(crate) fn not_utf8(path: &Path) -> Error {
 }
 
 fn fits(runtime: &Path) -> bool {
-    let longest = runtime::sockets(&runtime.join("00000000")).as_os_str().len() + "/".len() + LONGEST_SOCKET_NAME;
-    longest <= LONGEST_SOCKET_PATH
+    longest_socket(runtime).as_os_str().len() <= LONGEST_SOCKET_PATH
+}
+
+fn longest_socket(runtime: &Path) -> PathBuf {
+    runtime::sockets(&runtime.join("00000000")).join("x".repeat(LONGEST_SOCKET_NAME))
 }

@@ -22,7 +22,9 @@ pub(crate) const LOCK: &str = "lock";
 pub(crate) const RECORD: &str = "server.json";
 /// The record of a server that is ending, and may yet go on.
 pub(crate) const HIDDEN: &str = "ending.json";
-pub(super) const BEGUN: &str = "begun.json";
+pub(crate) const BEGUN: &str = "begun.json";
+/// The data directory of a server, a template, a mark or a service.
+pub(crate) const DATA: &str = "data";
 pub(crate) const SOCKETS: &str = "sockets";
 /// Directories of templates under construction. No server has such a name.
 const BUILDING: &str = ".building-";

@@ -67,7 +67,7 @@ impl<'a> BaselineServers<'a> {
         spec.container.as_ref().map_or(Ok(()), |container| container.note(&spec.slot))?;
         registry::write_begun(&spec.slot, &spec.record.server.engine, None)?;
         runtime::make(&spec.record.directory, spec.program.account)?;
-        clone_data(&self.template.data_directory(), &spec.slot.join("data"), cancel)?;
+        clone_data(&self.template.data_directory(), &spec.slot.join(registry::DATA), cancel)?;
         let wanted = LaunchRequest::new(spec, engine, &server.address, cancel);
         let (slot, settings, output) = make_files(&wanted)?;
         open_up(&wanted, &slot, &settings)?;

@@ -164,7 +164,7 @@ pub fn delete_trash(swept: &ServerSweepReport, cancel: &CancelToken) -> Result<(
 
 /// Removes the notes of a run, which a template does not need.
 pub(crate) fn forget_run(slot: &Path) -> Result<()> {
-    for name in [SOCKETS, container::NOTE, "server.json", "begun.json"] {
+    for name in [SOCKETS, container::NOTE, registry::RECORD, registry::BEGUN] {
         if_there(fs::remove_file(slot.join(name))).at(Operation::Remove, slot.join(name))?;
     }
     trash::remove(&slot.join("tmp"), RemovalWait::Yes)
@@ -174,7 +174,7 @@ pub(crate) fn forget_run(slot: &Path) -> Result<()> {
 pub(crate) fn leave_data(slot: &Path) -> Result<()> {
     for entry in fs::read_dir(slot).at(Operation::List, slot)? {
         let entry = entry.at(Operation::List, slot)?;
-        if entry.file_name() != "data" && entry.file_name() != registry::LOCK {
+        if entry.file_name() != registry::DATA && entry.file_name() != registry::LOCK {
             trash::remove(&entry.path(), RemovalWait::Yes)?;
         }
     }
@@ -216,7 +216,8 @@ fn end_leftovers(home: &Home, slot: &Path) {
     let record = registry::read(slot).ok().flatten().filter(|record| record.boot == sys::boot());
     record.iter().for_each(|record| kill(&family(record), Instant::now() + Duration::from_secs(2)));
     // Written only without namespaces: in a namespace, a segment of that number was another one.
-    if let Some(begun) = registry::read_begun(slot).ok().flatten().filter(|begun| begun.boot == sys::boot())
+    let begun = private::read_json::<Record>(&slot.join(registry::BEGUN)).ok().flatten();
+    if let Some(begun) = begun.filter(|begun| begun.boot == sys::boot())
         && let Ok(engine) = engine::named(&begun.server.engine)
     {
         end_session(&begun);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use calve_core::{CancelToken, RemovalWait, Strategy};
 use rustix::fs::FlockOperation;
 
-use super::data::{DATA, Donor, Service, ServiceWorktree, TURN, find, read, take_turn, write};
+use super::data::{Donor, Service, ServiceWorktree, TURN, find, read, take_turn, write};
 use super::run;
 use crate::engine;
 use crate::engine::address::Address;
@@ -15,7 +15,7 @@ use crate::files::private::{self, CLOSED};
 use crate::files::random;
 use crate::files::trash;
 use crate::registry::template::{self, DatabaseTemplate};
-use crate::registry::{self, Home, RegistrySlot, lock_all, name, unix_now};
+use crate::registry::{self, DATA, Home, RegistrySlot, lock_all, name, unix_now};
 use crate::server::control;
 use crate::server::launch::data::{clone_data, clone_followed};
 use crate::server::messages::{Answer, Request, Spec};

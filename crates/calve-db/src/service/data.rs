@@ -15,7 +15,7 @@ use crate::files::log;
 use crate::files::private;
 use crate::files::random;
 use crate::registry::template::{self, DatabaseTemplate};
-use crate::registry::{self, Home, Record, mark, name};
+use crate::registry::{self, DATA, Home, Record, mark, name};
 use crate::server::messages::{Origin, Spec};
 use crate::server::standby;
 use crate::server::starter::new_spec;
@@ -23,7 +23,6 @@ use crate::server::starter::new_spec;
 pub(super) const DOCUMENT: &str = "service.json";
 pub(super) const LOCK: &str = "lock";
 pub(super) const TURN: &str = "turn";
-pub(super) const DATA: &str = "data";
 /// Exists once the clone is on the disk.
 pub(super) const ON_DISK: &str = "on-disk";
 /// Exists while its worktree is being removed. Present homes have files of this name.

@@ -12,8 +12,8 @@ use crate::engine::Engine;
 use crate::engine::address::Address;
 use crate::error::{AtPath as _, Error, Operation, Result};
 use crate::files::private;
-use crate::registry::Home;
 use crate::registry::template::{self, DatabaseTemplate};
+use crate::registry::{DATA, Home};
 use crate::server::control;
 use crate::server::messages::{Answer, Request, Spec};
 
@@ -89,7 +89,7 @@ pub(crate) fn was_started(slot: &Path) -> bool {
 /// Notes the position of data before clients first see it.
 pub(crate) fn note_first(spec: &Spec, engine: &dyn Engine, server: &Address) -> Result<()> {
     let Some(slot) = &spec.durable else { return Ok(()) };
-    note(slot, engine.written(&spec.files().join(super::data::DATA), Some(server)).as_deref())
+    note(slot, engine.written(&spec.files().join(DATA), Some(server)).as_deref())
 }
 
 /// Notes that `template` has everything up to this position. `None`: it lacks something.

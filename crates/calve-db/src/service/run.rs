@@ -8,13 +8,13 @@ use calve_core::{CancelToken, RemovalWait};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::FdFlags;
 
-use super::data::{DATA, LOCK, ON_DISK, Service, take_turn};
+use super::data::{LOCK, ON_DISK, Service, take_turn};
 use crate::engine::memory;
 use crate::engine::{Engine, Purpose, programs};
 use crate::error::{AtPath as _, Error, Operation, Remedy, Result, UnusableData, unless_cancelled};
 use crate::files::directory::Directory;
 use crate::files::{private, runtime, trash};
-use crate::registry::{self, Home, Record, RegistrySlot};
+use crate::registry::{self, DATA, Home, Record, RegistrySlot};
 use crate::server::control;
 use crate::server::messages::{Ownership, Request, Spec};
 use crate::server::starter::{self, Starter};

@@ -88,7 +88,7 @@ impl<'a> ServerDirectories<'a> {
     }
 
     pub(super) fn data(&self) -> Result<PathBuf> {
-        Ok(self.files()?.join("data"))
+        Ok(self.files()?.join(registry::DATA))
     }
 
     pub(super) fn remove(&self) -> Result<()> {
@@ -118,7 +118,7 @@ impl Drop for PreparedServer<'_> {
         if !self.directories.is_first() {
             let _ = self.directories.remove();
         } else if let Ok(files) = self.directories.files() {
-            for name in ["data", "tmp"] {
+            for name in [registry::DATA, "tmp"] {
                 let _ = trash::remove(&files.join(name), RemovalWait::No);
             }
         }

@@ -19,9 +19,8 @@ use crate::files::log;
 use crate::files::private::{self, CLOSED};
 use crate::files::random;
 use crate::files::trash;
-use crate::registry::mark;
-use crate::registry::name;
 use crate::registry::template::{self, DatabaseTemplate, manifest};
+use crate::registry::{self, mark, name};
 use crate::server::launch::data::clone_data;
 use crate::server::launch::{ResetData, unless_left};
 use crate::server::messages::{Answer, Origin, Request, send};
@@ -109,8 +108,8 @@ impl Supervisor<'_> {
     fn keep_in(&self, name: &str, staged: &Path) -> Result<DatabaseTemplate> {
         private::make_directory(staged, CLOSED)?;
         // The mark's lock, for servers on an overlay of it.
-        crate::registry::open_lock(staged)?;
-        let data = staged.join("data");
+        registry::open_lock(staged)?;
+        let data = staged.join(registry::DATA);
         clone_data(&self.directories.data()?, &data, self.cancel)?;
         self.engine.scrub(&data)?;
         let spec = self.own.spec()?;

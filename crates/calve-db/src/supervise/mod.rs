@@ -265,7 +265,8 @@ impl<'a> Supervisor<'a> {
         }
         self.record.notifies = launched.notifies;
         self.record.prepared = self.prepared.next.is_some();
-        let written = self.own.spec().and_then(|spec| registry::write(&spec.slot, &self.record));
+        let spec = self.own.spec();
+        let written = spec.and_then(|spec| private::write_json(&spec.slot.join(registry::RECORD), &self.record));
         self.is_record_old = written.is_err();
         written
     }

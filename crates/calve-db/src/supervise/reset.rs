@@ -9,8 +9,7 @@ use super::directories::ServerDirectories;
 use super::{End, PresentData, Supervisor};
 use crate::error::{EndReason, Error, Remedy, Result};
 use crate::files::trash;
-use crate::registry::LaunchReport;
-use crate::registry::template;
+use crate::registry::{DATA, LaunchReport, template};
 use crate::server::launch::data::milliseconds_since;
 use crate::server::launch::{ResetData, unless_left};
 use crate::server::messages::{Answer, Origin, send};
@@ -82,7 +81,7 @@ impl Supervisor<'_> {
         options.strategy = Choice::Only(self.launched.report.strategy?);
         options.cancel = self.cancel.clone();
         let data = self.directories.data().ok()?;
-        let work = || calve_core::internal::revert(&data, &template.join("data"), &state, &options);
+        let work = || calve_core::internal::revert(&data, &template.join(DATA), &state, &options);
         let reverted = unless_left(&self.owners(), self.cancel, work).ok()??;
         // The template may have been rebuilt meanwhile.
         if origin.template_identity() != identity {

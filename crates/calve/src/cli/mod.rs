@@ -179,7 +179,8 @@ Where to put it:
   fish  calve shell-init fish | source        in ~/.config/fish/config.fish")]
     ShellInit {
         /// The shell
-        shell: setting_up::WithFunctions,
+        #[arg(value_parser = ["bash", "zsh", "fish"])]
+        shell: String,
     },
     /// Start database servers on clones of prepared data
     Db {

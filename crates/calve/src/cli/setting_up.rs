@@ -1,4 +1,4 @@
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::db::ENGINES;
 
@@ -21,12 +21,4 @@ pub(crate) struct InitArguments {
     /// The command that fills the database, which finds its URL in DATABASE_URL (REDIS_URL) [default: it is empty]
     #[arg(long, value_name = "CMD", requires = "engine")]
     pub(crate) create: Option<String>,
-}
-
-/// Shells with a function.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum WithFunctions {
-    Bash,
-    Zsh,
-    Fish,
 }

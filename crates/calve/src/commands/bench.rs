@@ -68,9 +68,6 @@ fn reported(
 ) -> Result<(), Failure> {
     let report =
         measure(BenchSetup { into, say: &output::note, warn: &output::warn, hint: wording::core::hint, cancel })?;
-    match arguments.json {
-        true => output::json(&report.document)?,
-        false => output::result(&report.markdown())?,
-    }
+    output::json_or(arguments.json, &report.document, &report.markdown())?;
     Ok(report.verdict()?)
 }

@@ -1,17 +1,17 @@
-use std::io::{ErrorKind, Read as _};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpgrp, kill_process, kill_process_group};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::low_level::pipe;
-use signal_hook::{SigId, flag};
+use signal_hook::flag;
+use signal_hook::iterator::Signals;
+use signal_hook::iterator::backend::SignalDelivery;
+use signal_hook::iterator::exfiltrator::SignalOnly;
 
 use super::{STOPPING, interrupt};
 
@@ -45,38 +45,18 @@ fn forwarding(
     signals: &[(i32, Signal)],
     send: fn(Pid, Signal) -> rustix::io::Result<()>,
 ) -> std::io::Result<ExitStatus> {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let (mut woken, wake) = UnixStream::pair()?;
-    let mut listening = Listening(Vec::new());
-    for (number, _) in signals.iter().filter(|(number, _)| !interrupt::is_ignored(*number)) {
-        let value = usize::try_from(*number).unwrap_or_default();
-        listening.0.push(flag::register_usize(*number, Arc::clone(&asked), value)?);
-        listening.0.push(pipe::register(*number, wake.try_clone()?)?);
-    }
-    listening.0.push(pipe::register(SIGCHLD, wake)?);
+    let heard = signals.iter().map(|(number, _)| *number).filter(|number| !interrupt::is_ignored(*number));
+    let mut arrived = Signals::new(heard.chain([SIGCHLD]))?;
     let mut child = command.spawn()?;
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        let number = asked.swap(0, Ordering::Relaxed);
-        if let Some((_, signal)) = signals.iter().find(|(known, _)| usize::try_from(*known) == Ok(number)) {
-            // The child has not been reaped, so its pid has not been reused.
-            let _ = send(Pid::from_child(&child), *signal);
-        }
-        match woken.read(&mut [0; 64]) {
-            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
-            _ => {}
-        }
-    }
-}
-
-struct Listening(Vec<SigId>);
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        for id in &self.0 {
-            signal_hook::low_level::unregister(*id);
+        for number in arrived.wait() {
+            if let Some((_, signal)) = signals.iter().find(|(known, _)| *known == number) {
+                // The child has not been reaped, so its pid has not been reused.
+                let _ = send(Pid::from_child(&child), *signal);
+            }
         }
     }
 }
@@ -96,42 +76,37 @@ impl TerminalModes {
     }
 }
 
-pub(crate) struct Answers {
-    interrupted: UnixStream,
-    /// Signals other than Ctrl-C.
-    stopped: UnixStream,
-}
+/// The user's answers on standard input, and the signals that come meanwhile.
+pub(crate) struct Answers(SignalDelivery<UnixStream, SignalOnly>);
 
 impl Answers {
     /// Listens for the signals from now on, before the user sees the first question.
     pub(crate) fn new() -> std::io::Result<Self> {
-        let ((interrupted, interrupt), (stopped, stop)) = (UnixStream::pair()?, UnixStream::pair()?);
-        for number in STOPPING.into_iter().chain([SIGQUIT]).filter(|number| !interrupt::is_ignored(*number)) {
-            pipe::register(number, if number == SIGINT { &interrupt } else { &stop }.try_clone()?)?;
-        }
-        Ok(Self { interrupted, stopped })
+        let (read, write) = UnixStream::pair()?;
+        let heard = STOPPING.into_iter().chain([SIGQUIT]).filter(|number| !interrupt::is_ignored(*number));
+        Ok(Self(SignalDelivery::with_pipe(read, write, SignalOnly, heard)?))
     }
 
     /// Reads a line. `None` if the user declines (Ctrl-C, Ctrl-D). Fails if the terminal is gone.
-    pub(crate) fn line(&self) -> std::io::Result<Option<String>> {
+    pub(crate) fn line(&mut self) -> std::io::Result<Option<String>> {
         let (input, mut line) = (std::io::stdin(), Vec::new());
         while !line.contains(&b'\n') {
-            let mut sources = [
-                PollFd::new(&self.interrupted, PollFlags::IN),
-                PollFd::new(&self.stopped, PollFlags::IN),
-                PollFd::new(&input, PollFlags::IN),
-            ];
-            // The second call sees a Ctrl-C that came with the input: poll(2) checks before handlers run.
-            match poll(&mut sources, None).and_then(|_| poll(&mut sources, Some(&Timespec::default()))) {
+            let mut sources = [PollFd::new(self.0.get_read(), PollFlags::IN), PollFd::new(&input, PollFlags::IN)];
+            match poll(&mut sources, None) {
                 Err(Errno::INTR) => continue,
                 ready => ready?,
             };
-            let [interrupted, stopped, read] = sources.map(|source| source.revents());
-            if !stopped.is_empty() || read.intersects(PollFlags::HUP | PollFlags::ERR) {
+            let read = sources[1].revents();
+            // Also sees a Ctrl-C that came with the input: its handler runs before poll(2) returns.
+            let signals: Vec<i32> = self.0.pending().collect();
+            if signals.iter().any(|number| *number != SIGINT) || read.intersects(PollFlags::HUP | PollFlags::ERR) {
                 return Err(Errno::IO.into());
             }
-            if !interrupted.is_empty() {
+            if !signals.is_empty() {
                 return Ok(None);
+            }
+            if read.is_empty() {
+                continue;
             }
             let mut part = [0; 4096];
             match rustix::io::read(&input, &mut part) {

@@ -15,6 +15,7 @@ pub(crate) use command::{Answers, TerminalModes, become_command, run_command, ru
 use calve_core::options::Background;
 use calve_core::report::ReapReport;
 use calve_core::{CancelToken, Error};
+use calve_db::CommandEnd;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 pub(crate) const STOPPING: [c_int; 3] = [SIGINT, SIGTERM, SIGHUP];
@@ -58,18 +59,16 @@ pub(crate) fn supervise(cancel: &CancelToken) -> Result<(), calve_db::Error> {
     calve_db::supervise(lock, talk, cancel)
 }
 
-/// Returns how a user's command failed: the exit code to pass on, and its description. `None` on success.
-pub(crate) fn command_end(status: std::process::ExitStatus) -> Option<(u8, String)> {
+/// Returns how a user's command failed. `None` on success.
+pub(crate) fn command_end(status: std::process::ExitStatus) -> Option<CommandEnd> {
     use std::os::unix::process::ExitStatusExt as _;
-    match (status.code(), status.signal()) {
-        (Some(0), _) => None,
-        (Some(code), _) => Some((u8::try_from(code).unwrap_or(1), format!("exit code {code}"))),
+    let (code, how) = match (status.code(), status.signal().unwrap_or_default()) {
+        (Some(0), _) => return None,
+        (Some(code), _) => (code, format!("exit code {code}")),
         // As shells report it.
-        (None, signal) => {
-            let signal = signal.unwrap_or_default();
-            Some((u8::try_from(128 + signal).unwrap_or(1), format!("signal {signal}")))
-        }
-    }
+        (None, signal) => (128 + signal, format!("signal {signal}")),
+    };
+    Some(CommandEnd { code: u8::try_from(code).unwrap_or(1), how })
 }
 
 pub(crate) fn path(bytes: &[u8]) -> PathBuf {

@@ -10,11 +10,9 @@ use rustix::fs::FileType;
 use crate::engine::{Version, numbers};
 use crate::error::{Error, Result, UnusableData};
 use crate::files::confined;
-use crate::files::directory::Directory;
+use crate::files::directory::{Directory, SMALL_BYTES};
 use crate::sys;
 
-/// The limit for small files, which are read whole.
-const SMALL_BYTES: u64 = 1 << 20;
 /// With `DATA DIRECTORY=`, a file of this ending replaces the table, and holds its path.
 const POINTERS: &[&str] = &[".isl"];
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::files::directory::Directory;
+use crate::files::directory::{Directory, SMALL_BYTES};
 
 /// The option groups that MariaDB's and MySQL's own clients read.
 const CLIENTS: &[&str] = &[
@@ -29,7 +29,6 @@ const CLIENTS: &[&str] = &[
 const WHERE: &[&str] = &["host", "port", "socket", "protocol", "pipe"];
 const OF_THE_SYSTEM: &[&str] =
     &["/etc/my.cnf", "/etc/mysql/my.cnf", "/usr/local/etc/my.cnf", "/opt/homebrew/etc/my.cnf"];
-const LARGEST_BYTES: u64 = 1 << 20;
 /// The maximum depth of includes. Some files include themselves.
 const DEEPEST: usize = 10;
 
@@ -46,7 +45,7 @@ fn check_file(path: &Path, options: &[&str], depth: usize) -> Result<()> {
     // Clients ignore files that they cannot read. A user may keep the file elsewhere, and link it.
     let Ok(path) = fs_err::canonicalize(path) else { return Ok(()) };
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
-    let Ok(Some(text)) = Directory::open(above).and_then(|above| above.read_to_string(name, LARGEST_BYTES)) else {
+    let Ok(Some(text)) = Directory::open(above).and_then(|above| above.read_to_string(name, SMALL_BYTES)) else {
         return Ok(());
     };
     let mut is_for_clients = false;

@@ -9,14 +9,12 @@ use rustix::fs::FileType;
 use super::super::{Version, numbers};
 use crate::error::{Error, Result, UnusableData};
 use crate::files::confined;
-use crate::files::directory::Directory;
+use crate::files::directory::{Directory, SMALL_BYTES};
 use crate::sys::ProcessHandle;
 
 /// `DBState` in pg_control.h.
 const SHUT_DOWN: u32 = 1;
 const SHUT_DOWN_IN_RECOVERY: u32 = 2;
-/// The limit for small files, which are read whole.
-const SMALL_BYTES: u64 = 1 << 20;
 
 const SETTINGS: &str = "postgresql.auto.conf";
 

@@ -1,7 +1,6 @@
 //! PostgreSQL 13 to 18.
 
 mod examine;
-mod foreign;
 mod wire;
 
 use std::ffi::OsString;
@@ -86,6 +85,51 @@ update_process_title = off
 const INIT: &[&str] = &["--auth=trust", "--encoding=UTF8", "--no-sync"];
 /// UTF-8 sorted by code point: the same on every machine.
 const LOCALE: &str = if cfg!(target_vendor = "apple") { "--locale=C" } else { "--locale=C.UTF-8" };
+
+/// Variables that libpq reads (its manual, "Environment Variables", versions 13 to 18) and Calve does not set.
+const FOREIGN: &[&str] = &[
+    "PGHOSTADDR",
+    "PGPASSWORD",
+    "PGPASSFILE",
+    "PGREQUIREAUTH",
+    "PGCHANNELBINDING",
+    "PGSERVICE",
+    "PGSERVICEFILE",
+    "PGSYSCONFDIR",
+    "PGOPTIONS",
+    "PGAPPNAME",
+    "PGSSLMODE",
+    "PGREQUIRESSL",
+    "PGSSLNEGOTIATION",
+    "PGSSLCOMPRESSION",
+    "PGSSLCERT",
+    "PGSSLKEY",
+    "PGSSLCERTMODE",
+    "PGSSLROOTCERT",
+    "PGSSLCRL",
+    "PGSSLCRLDIR",
+    "PGSSLSNI",
+    "PGSSLKEYLOGFILE",
+    "PGREQUIREPEER",
+    "PGSSLMINPROTOCOLVERSION",
+    "PGSSLMAXPROTOCOLVERSION",
+    "PGMINPROTOCOLVERSION",
+    "PGMAXPROTOCOLVERSION",
+    "PGGSSENCMODE",
+    "PGKRBSRVNAME",
+    "PGREALM",
+    "PGGSSLIB",
+    "PGGSSDELEGATION",
+    "PGCONNECT_TIMEOUT",
+    "PGCLIENTENCODING",
+    "PGTARGETSESSIONATTRS",
+    "PGLOADBALANCEHOSTS",
+    "PGDATESTYLE",
+    "PGTZ",
+    "PGGEQO",
+    "PGTTY",
+    "PGLOCALEDIR",
+];
 
 fn session(server: &Address) -> Result<Session<Connection>> {
     Session::open(server, DATABASE, PATIENCE).map_err(|refusal| match refusal {
@@ -326,7 +370,7 @@ impl Engine for Postgres {
             password: password.map(Into::into),
             database: DATABASE.into(),
             tcp_port: tcp,
-            environment: environment(variables, foreign::VARIABLES),
+            environment: environment(variables, FOREIGN),
         }
     }
 }

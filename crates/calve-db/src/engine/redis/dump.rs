@@ -9,7 +9,7 @@ use rustix::fs::{FileType, Stat};
 use crate::engine::{Version, numbers};
 use crate::error::{AtPath as _, Error, Operation, Result, UnusableData};
 use crate::files::confined;
-use crate::files::directory::Directory;
+use crate::files::directory::{Directory, SMALL_BYTES};
 use crate::files::trash;
 
 const DUMP: &str = "dump.rdb";
@@ -125,7 +125,7 @@ pub(super) fn has_append_only_files(path: &Path) -> Result<bool> {
 /// Returns names and lengths of the current append-only files: each write makes one longer. `None`: no files.
 pub(super) fn append_only_lengths(path: &Path) -> Result<Option<String>> {
     let Some(files) = Directory::open(path)?.subdirectory(APPEND_ONLY)? else { return Ok(None) };
-    let Some(list) = files.read_to_string(APPEND_ONLY_LIST, HEAD_BYTES)? else { return Ok(None) };
+    let Some(list) = files.read_to_string(APPEND_ONLY_LIST, SMALL_BYTES)? else { return Ok(None) };
     let mut lengths = String::new();
     // file NAME seq NUMBER type LETTER. Those of type `h` were replaced, and are being deleted.
     for line in list.lines().filter(|line| !line.contains(" type h")) {

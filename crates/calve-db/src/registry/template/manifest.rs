@@ -11,12 +11,13 @@ use crate::error::{AtPath as _, Operation, Result};
 use crate::files::confined;
 use crate::files::directory::Directory;
 use crate::files::private;
+use crate::registry::slots::DATA;
 
 const NAME: &str = "manifest";
 
 /// Writes the list of the files in `slot/data`. Returns their number and bytes. Refuses links that lead out.
 pub(crate) fn write(slot: &Path) -> Result<(u64, u64)> {
-    let data = Directory::open(&slot.join("data"))?;
+    let data = Directory::open(&slot.join(DATA))?;
     confined::check(&data, &[])?;
     let (mut files, mut bytes) = (0, 0);
     let mut list = Vec::new();
@@ -39,7 +40,7 @@ pub(crate) fn difference(slot: &Path) -> Result<Option<String>> {
     let Ok(list) = fs::read(slot.join(NAME)) else { return Ok(Some("its list of files is missing".into())) };
     let mut expected = list.split_inclusive(|byte| *byte == 0).peekable();
     let mut difference = None;
-    let walked = Directory::open(&slot.join("data")).and_then(|data| {
+    let walked = Directory::open(&slot.join(DATA)).and_then(|data| {
         confined::walk(&data, &mut |directory, entry, below| {
             let found = directory.stat(&entry.name)?.map(|found| line(below, &found));
             if difference.is_none() && expected.next() != found.as_deref() {

@@ -80,7 +80,7 @@ impl DatabaseTemplate {
     }
 
     pub fn data_directory(&self) -> PathBuf {
-        self.slot.join("data")
+        self.slot.join(slots::DATA)
     }
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn hold(slot: &Path, engine: &dyn Engine, version: &str) -> Result<Fi
     let lock = lock(slot)?;
     check_files(slot)?;
     let of_this_engine = engine.version(version).filter(|_| template.program.engine == engine.name());
-    let fits = of_this_engine.is_some_and(|version| engine.examine(&slot.join("data"), &version).is_ok());
+    let fits = of_this_engine.is_some_and(|version| engine.examine(&slot.join(slots::DATA), &version).is_ok());
     if fits {
         Ok(lock)
     } else {

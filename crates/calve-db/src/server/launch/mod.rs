@@ -19,7 +19,6 @@ pub(crate) use self::port::HeldPort;
 pub(crate) use self::process::start_server;
 use self::process::{start, start_in_container};
 use self::readiness::Notices;
-use self::request::DATA;
 pub(crate) use self::request::{LaunchRequest, Owners, ResetData};
 use crate::engine::container::{self, ServerProcess};
 use crate::engine::{Instance, connection, memory};
@@ -30,7 +29,7 @@ use crate::files::private::{self, CLOSED};
 use crate::files::runtime;
 use crate::files::trash;
 use crate::registry::template::{self, manifest};
-use crate::registry::{self, LaunchReport};
+use crate::registry::{self, DATA, LaunchReport};
 use crate::server::messages::Origin;
 use crate::sys::{self, ProcessEnd};
 
@@ -61,7 +60,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let seen = as_seen(wanted)?;
     open_up(wanted, &slot, &settings)?;
     if *wanted.origin == Origin::Init {
-        initialise(wanted, &seen.path.join("data"), &settings, &output)?;
+        initialise(wanted, &seen.path.join(DATA), &settings, &output)?;
     }
     let instance = instance(wanted, &seen.path, settings);
     let notices = Notices::listen(wanted.directory, spec.program.account)?;
@@ -140,7 +139,7 @@ fn recorded(wanted: &LaunchRequest<'_>, cloned: &DataClone, data: &Path) -> Opti
 pub(crate) fn instance(wanted: &LaunchRequest<'_>, seen: &Path, settings: Directory) -> Instance {
     Instance {
         program: wanted.spec.program.clone(),
-        data: seen.join("data"),
+        data: seen.join(DATA),
         data_here: wanted.files.join(DATA),
         sockets: wanted.address.socket.parent().unwrap_or(wanted.directory).to_path_buf(),
         settings,

@@ -5,12 +5,13 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use super::request::{DATA, LaunchRequest};
+use super::request::LaunchRequest;
 use crate::engine::Instance;
 use crate::engine::container::{self, Container, ServerProcess, volume};
 use crate::error::{AtPath as _, Error, Operation, Result};
 use crate::files::directory::Directory;
 use crate::files::runtime;
+use crate::registry::DATA;
 use crate::sys::{self, Launch};
 
 pub(crate) fn start_server(

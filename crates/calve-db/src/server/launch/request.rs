@@ -14,8 +14,6 @@ use crate::registry::LaunchReport;
 use crate::server::messages::{Origin, Spec};
 use crate::sys;
 
-pub(super) const DATA: &str = "data";
-
 pub(crate) struct LaunchRequest<'a> {
     pub(crate) spec: &'a Spec,
     pub(crate) origin: &'a Origin,

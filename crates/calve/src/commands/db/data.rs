@@ -1,18 +1,18 @@
 //! The data of all worktrees' services, including those of missing worktrees.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
 use calve_db::{Home, LossRule, Service};
-use calve_env::last_root;
+use calve_env::{data_bytes, last_root};
 use calve_git::environment::WorktreeId;
 use calve_receipt::human::size;
 use calve_receipt::{DbServiceData, ServiceDataState, path};
 
-use crate::commands::trees::du;
 use crate::commands::worktree::services::whose;
 use crate::failure::{FAILED, Failure, REFUSED};
+use crate::host::Program;
 use crate::output;
 
 /// First advice for data whose worktree is not found.
@@ -23,7 +23,7 @@ pub(super) struct KeptData {
     /// The worktree's root, or `None` if it is missing. An error does not prove that.
     worktree: calve_git::Result<Option<PathBuf>>,
     runs: bool,
-    disk_bytes: Option<u64>,
+    disk_bytes: OnceCell<Option<u64>>,
 }
 
 pub(super) fn all(home: &Home) -> Result<Vec<KeptData>, Failure> {
@@ -38,9 +38,12 @@ impl KeptData {
     fn of(home: &Home, service: Service) -> Self {
         // A server with an unreadable record counts as running.
         let (worktree, runs) = (root_of(&service), !matches!(service.server(home), Ok(None)));
-        // Measuring may fail, because files come and go meanwhile.
-        let disk_bytes = du::taken(&[service.data_directory()], &CancelToken::default()).ok();
-        Self { service, worktree, runs, disk_bytes }
+        Self { service, worktree, runs, disk_bytes: OnceCell::new() }
+    }
+
+    /// Measures the data when it is first shown.
+    fn disk_bytes(&self) -> Option<u64> {
+        *self.disk_bytes.get_or_init(|| data_bytes(&Program, &self.service))
     }
 
     pub(super) fn is_orphaned(&self) -> bool {
@@ -66,7 +69,7 @@ impl KeptData {
             worktree: self.worktree.as_ref().ok().and_then(Option::as_ref).map(path),
             keeper: path(Path::new(&service.worktree.entry)),
             data_directory: path(service.data_directory()),
-            disk_bytes: self.disk_bytes,
+            disk_bytes: self.disk_bytes(),
         }
     }
 
@@ -77,7 +80,7 @@ impl KeptData {
             Ok(None) => ", not found",
             Err(_) => ", which cannot be read",
         };
-        let taken = self.disk_bytes.map(|bytes| format!(", {}", size(bytes))).unwrap_or_default();
+        let taken = self.disk_bytes().map(|bytes| format!(", {}", size(bytes))).unwrap_or_default();
         format!("{}  {}{found}{taken}", self.state(), whose(&self.service))
     }
 

@@ -20,15 +20,12 @@ pub(crate) fn list(server: &str, json: bool) -> Result<(), Failure> {
     let home = home()?;
     super::home::warn_of_unreadable(&home)?;
     let marks = calve_db::marks(&home, server)?;
-    if json {
-        let marks = marks.into_iter().map(|mark| DbMark::new(server, mark)).collect();
-        return output::json(&DbMarksReceipt { marks });
-    }
-    let widest = marks.iter().map(|mark| mark.name.len()).max().unwrap_or(0);
-    let line = |mark: &calve_db::DatabaseTemplate| {
-        format!("{:widest$}  {}, {}\n", mark.name, counted(mark.files, "file"), size(mark.bytes))
+    let row = |mark: &calve_db::DatabaseTemplate| {
+        (mark.name.clone(), format!("{}, {}", counted(mark.files, "file"), size(mark.bytes)))
     };
-    output::result(&marks.iter().map(line).collect::<String>())
+    let text = output::table(marks.iter().map(row));
+    let marks = marks.into_iter().map(|mark| DbMark::new(server, mark)).collect();
+    output::json_or(json, &DbMarksReceipt { marks }, &text)
 }
 
 pub(crate) fn remove(server: &str, names: &[String], cancel: &CancelToken) -> Result<(), Failure> {

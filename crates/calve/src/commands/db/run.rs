@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
     }
     owned.tie(&mut command)?;
     let code = match sys::run_command(&mut command) {
-        Ok(status) => sys::command_end(status).map(|(code, _)| code),
+        Ok(status) => sys::command_end(status).map(|end| end.code),
         Err(error) => {
             let failure = Failure::not_started(&arguments.command[0], error);
             output::failure(&failure);

@@ -23,21 +23,15 @@ pub(super) fn list(arguments: &ServerListArguments) -> Result<(), Failure> {
         let services = arguments.all.then(|| services.iter().map(data::KeptData::receipt).collect());
         return output::json(&DbServersReceipt { servers, ended, services });
     }
-    let names = records.iter().map(|record| &record.server.name).chain(endings.iter().map(|ending| &ending.name));
-    let widest = names.chain(services.iter().map(|data| &data.service.name)).map(String::len).max().unwrap_or(0);
-    let mut text = String::new();
-    for Record { server, .. } in records {
+    let running = records.into_iter().map(|Record { server, .. }| {
         let template = server.template.as_deref().unwrap_or("-");
         let state = if server.is_down { "down" } else { server.launch.strategy_name() };
-        text.push_str(&format!("{:widest$}  {template}  {state}  {}\n", server.name, server.address.url));
-    }
-    for ending in endings {
-        text.push_str(&format!("{:widest$}  {}\n", ending.name, ending.reason));
-    }
-    for data in &services {
-        text.push_str(&format!("{:widest$}  {}\n", data.service.name, data.line()));
-    }
-    output::result(&text)
+        let more = format!("{template}  {state}  {}", server.address.url);
+        (server.name, more)
+    });
+    let ended = endings.into_iter().map(|ending| (ending.name, ending.reason.to_string()));
+    let kept = services.iter().map(|data| (data.service.name.clone(), data.line()));
+    output::result(&output::table(running.chain(ended).chain(kept)))
 }
 
 pub(super) fn logs(name: &str) -> Result<(), Failure> {

@@ -25,11 +25,9 @@ pub(crate) fn run(arguments: &StartArguments, cancel: &CancelToken) -> Result<()
     }
     pool::configure(&home, &arguments.template, &options)?;
     let owned = started(&home, &arguments.template, &options)?;
-    if arguments.json {
-        output::json(&DbServerReceipt { server: owned.record.server.clone() })?;
-    } else {
-        output::result(&format!("{}\n", owned.record.server.address.url))?;
-    }
+    let server = owned.record.server.clone();
+    let url = format!("{}\n", server.address.url);
+    output::json_or(arguments.json, &DbServerReceipt { server }, &url)?;
     // Only after the caller has its answer.
     pool::refill(&home, &arguments.template);
     Ok(())

@@ -63,23 +63,20 @@ fn command(
     };
     server.tie(&mut command)?;
     command.stdin(Stdio::null()).stdout(output::for_command());
-    let end = sys::command_end(sys::run_command(&mut command).map_err(failed)?);
-    Ok(end.map(|(code, how)| CommandEnd { code, how }))
+    Ok(sys::command_end(sys::run_command(&mut command).map_err(failed)?))
 }
 
 pub(crate) fn list(json: bool) -> Result<(), Failure> {
     let home = home()?;
     super::home::warn_of_unreadable(&home)?;
     let templates = calve_db::list_templates(&home)?;
-    if json {
-        return output::json(&DbTemplatesReceipt { templates: templates.into_iter().map(Into::into).collect() });
-    }
-    let widest = templates.iter().map(|template| template.name.len()).max().unwrap_or(0);
-    let line = |template: &calve_db::DatabaseTemplate| {
+    let row = |template: &calve_db::DatabaseTemplate| {
         let (files, bytes) = (counted(template.files, "file"), size(template.bytes));
-        format!("{:widest$}  {}  {files}, {bytes}\n", template.name, template.program.engine)
+        (template.name.clone(), format!("{}  {files}, {bytes}", template.program.engine))
     };
-    output::result(&templates.iter().map(line).collect::<String>())
+    let text = output::table(templates.iter().map(row));
+    let templates = templates.into_iter().map(Into::into).collect();
+    output::json_or(json, &DbTemplatesReceipt { templates }, &text)
 }
 
 pub(crate) fn remove(names: &[String]) -> Result<(), Failure> {

@@ -16,10 +16,9 @@ pub(crate) fn run(arguments: &GitAdviseArguments) -> Result<(), Failure> {
         None => published::numbers(),
     };
     let sentences = advise(&numbers, arguments.jobs);
-    if arguments.json {
-        return output::json(&GitAdviceReceipt { source: numbers.source, jobs: arguments.jobs, sentences });
-    }
-    output::result(&text(&numbers, &sentences))
+    let text = text(&numbers, &sentences);
+    let receipt = GitAdviceReceipt { source: numbers.source, jobs: arguments.jobs, sentences };
+    output::json_or(arguments.json, &receipt, &text)
 }
 
 fn text(numbers: &Numbers, sentences: &[Sentence]) -> String {

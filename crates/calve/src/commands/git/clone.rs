@@ -16,10 +16,7 @@ pub(crate) fn run(arguments: &GitCloneArguments, cancel: &CancelToken) -> Result
     let plan = plan_clone(&request)?;
     let how = lines::plan_text(&plan);
     if arguments.dry_run {
-        if arguments.json {
-            return output::json(&GitClonePlanReceipt { plan });
-        }
-        return output::result(&how);
+        return output::json_or(arguments.json, &GitClonePlanReceipt { plan }, &how);
     }
     output::note(&how.trim_end().replace('\n', "\n  "));
     let report = with_progress(|listener| clone_repository(&request, listener))?;

@@ -18,10 +18,7 @@ pub(crate) fn run(arguments: &GitFetchArguments, cancel: &CancelToken) -> Result
     let plan = plan_fetch(&request)?;
     let what = format!("{}: {}", plan.commands.join(" && "), plan.reason);
     if arguments.dry_run {
-        if arguments.json {
-            return output::json(&GitFetchPlanReceipt { plan });
-        }
-        return output::result(&(what + "\n"));
+        return output::json_or(arguments.json, &GitFetchPlanReceipt { plan }, &(what + "\n"));
     }
     output::note(&what);
     let report = with_progress(|listener| fetch(&request, listener))?;

@@ -45,9 +45,9 @@ fn answers(arguments: &InitArguments) -> Result<[String; 3], Failure> {
         let [engine, create] = [&arguments.engine, &arguments.create].map(|one| one.clone().unwrap_or_default());
         return Ok([ports, engine, create]);
     }
-    let answers = sys::Answers::new()?;
+    let mut answers = sys::Answers::new()?;
     // Repeats a question after a wrong answer. An empty answer takes the default in brackets, `none` nothing.
-    let ask = |question: &str, usual: &str, check: fn(&str) -> Result<(), String>| loop {
+    let mut ask = |question: &str, usual: &str, check: fn(&str) -> Result<(), String>| loop {
         output::prompt(&format!("{question} [{}]:", if usual.is_empty() { NONE } else { usual }));
         let answer = answers.line()?.ok_or(Failure::interrupted("nothing was written; run it again"))?;
         let answer = match answer.trim() {

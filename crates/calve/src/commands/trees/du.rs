@@ -10,14 +10,6 @@ use crate::failure::{FAILED, Failure};
 use crate::output;
 use crate::progress_bar::watched;
 
-/// Returns the most space that deleting these trees frees: data shared among them counts once, with others not at all.
-pub(crate) fn taken(paths: &[PathBuf], cancel: &CancelToken) -> Result<u64, Failure> {
-    let mut options = DiskUsageOptions::default();
-    options.scratch = Some(std::env::temp_dir());
-    options.cancel = cancel.clone();
-    Ok(disk_usage(paths, &options)?.total.frees_max)
-}
-
 pub(crate) fn run(arguments: &DuArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = DiskUsageOptions::default();
     options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
@@ -34,10 +26,7 @@ pub(crate) fn run(arguments: &DuArguments, cancel: &CancelToken) -> Result<(), F
         return Err(Failure::reported(FAILED));
     }
     let usage = watched("looked at", &options.progress, || disk_usage(&paths, &options))?;
-    match arguments.json {
-        true => output::json(&usage)?,
-        false => output::result(&space::usage_table(&usage))?,
-    }
+    output::json_or(arguments.json, &usage, &space::usage_table(&usage))?;
     for warning in &usage.warnings {
         output::warn(&warning.message);
     }

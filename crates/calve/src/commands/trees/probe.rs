@@ -18,10 +18,8 @@ pub(crate) fn run(src: &Path, dst: &Path, json: bool) -> Result<(), Failure> {
         }
         report.offers.insert(0, offer);
     }
-    match json {
-        true => output::json(&ProbeReceipt::new(report, wording::core::hint)),
-        false => output::result(&table(&report)),
-    }
+    let text = table(&report);
+    output::json_or(json, &ProbeReceipt::new(report, wording::core::hint), &text)
 }
 
 /// Reports whether a clone into the directory `dst`, or to the new entry `dst`, would use a spare of `src`.

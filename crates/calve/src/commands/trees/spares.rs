@@ -183,16 +183,12 @@ fn list(as_json: bool) -> Result<(), Failure> {
     let store = store()?;
     store.unreadable()?.iter().for_each(|set| output::warn_of_record(set));
     let sets = store.list(directory)?;
-    if as_json {
-        return output::json(&SparesReceipt { sources: &sets, built: 0, removed: 0 });
-    }
-    for set in &sets {
-        output::result(&format!("{}\n", sentence(set)))?;
-        for spare in &set.spares {
-            output::result(&format!("  {}\n", sentence_of(spare)))?;
-        }
-    }
-    Ok(())
+    let lines = |set: &SpareSet| {
+        let spares = set.spares.iter().map(|spare| format!("  {}\n", sentence_of(spare)));
+        format!("{}\n{}", sentence(set), spares.collect::<String>())
+    };
+    let text: String = sets.iter().map(lines).collect();
+    output::json_or(as_json, &SparesReceipt { sources: &sets, built: 0, removed: 0 }, &text)
 }
 
 fn tell(report: &RefillReport, source: Option<&SpareSource>, output: &Output) -> Result<(), Failure> {

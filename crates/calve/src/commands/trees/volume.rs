@@ -60,10 +60,7 @@ fn list(volumes: &Volumes, json: bool) -> Result<(), Failure> {
         };
         receipts.push(receipt);
     }
-    match json {
-        true => output::json(&VolumesReceipt { volumes: receipts }),
-        false => output::result(&lines),
-    }
+    output::json_or(json, &VolumesReceipt { volumes: receipts }, &lines)
 }
 
 fn attach(volumes: &Volumes, name: &str, root: &Root, output: &Output) -> Result<(), Failure> {

@@ -21,12 +21,9 @@ pub(crate) fn run(arguments: &CheckArguments, cancel: &CancelToken) -> Result<()
     options.scan.cancel = cancel.clone();
     let report = escape::audit(&tree, old, &options)?;
     check_named(&arguments.against, &report)?;
-    match arguments.json {
-        true => output::json(&WorktreeCheckReceipt { path: receipt_path(&tree), report: &report })?,
-        false => {
-            output::result(&report.findings.iter().map(|finding| line(finding, report.fixed)).collect::<String>())?
-        }
-    }
+    let text: String = report.findings.iter().map(|finding| line(finding, report.fixed)).collect();
+    let receipt = WorktreeCheckReceipt { path: receipt_path(&tree), report: &report };
+    output::json_or(arguments.json, &receipt, &text)?;
     for skipped in &report.skipped {
         output::warn(&format!("`{}` was not looked at: {}", ShownPath(&skipped.path), skipped.reason));
     }

@@ -1,12 +1,10 @@
-mod add;
+pub(crate) mod add;
 mod cd;
 mod check;
 mod convert;
 pub(crate) mod env;
 pub(crate) mod facts;
-mod gone_data;
 mod list;
-mod processes;
 mod prune;
 mod remove;
 pub(crate) mod services;

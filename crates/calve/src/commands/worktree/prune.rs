@@ -1,15 +1,17 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
-use calve_db::LossRule;
+use calve_db::{LossRule, Service};
+use calve_env::{gone_services, last_root};
 use calve_git::Error;
 use calve_git::worktree::{self, KeptEntry, MergedWorktree, PruneReport};
 use calve_receipt::human::{age, counted};
 use calve_receipt::{ErrorReceipt, KeptWorktree, MergedWorktreeReceipt, PrunedData, WorktreePruneReceipt, path, paths};
 
-use super::{gone_data, remove};
+use super::remove;
 use crate::cli::worktree::PruneArguments;
+use crate::commands::worktree::services::whose;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::host::Program;
 use crate::real_path::here;
@@ -31,7 +33,7 @@ pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<()
         let words = if arguments.dry_run { "would forget" } else { "to forget:" };
         output::note(&format!("{words} `{}`, {}", ShownPath(path), fate(path)));
     }
-    let data = gone_data::say(&gone.common, &gone.entries, arguments.lose_data)?;
+    let data = say_gone_data(&gone.common, &gone.entries, arguments.lose_data)?;
     let (found, kept) = if arguments.merged { find_merged(&start, arguments, cancel)? } else { Default::default() };
     // Missing worktrees are forgotten without a question, but not after a no to the question about the others.
     let question = format!("Remove {}?", counted(found.len() as u64, "worktree"));
@@ -62,7 +64,7 @@ fn forget(start: &Path, arguments: &PruneArguments) -> Result<WorktreePruneRecei
     for kept in &pruned.kept {
         output::note(&format!("kept the entry of `{}`: {}; {}", ShownPath(&kept.path), kept.reason, hint(kept)));
     }
-    let data = gone_data::remove(&pruned.common, LossRule::from_consent(arguments.lose_data))?;
+    let data = remove_gone_data(&pruned.common, LossRule::from_consent(arguments.lose_data))?;
     for path in &pruned.swept {
         output::note(&format!("removed `{}`, which a killed run had left", ShownPath(path)));
     }
@@ -184,4 +186,55 @@ fn merged_receipt(one: &MergedWorktree) -> MergedWorktreeReceipt {
         removed: false,
         unsaved: unsaved::receipts(&one.unsaved),
     }
+}
+
+fn data_receipt(service: &Service, removed: bool) -> PrunedData {
+    let worktree = path(last_root(service));
+    PrunedData { worktree, service: service.service.clone(), server: service.name.clone(), removed }
+}
+
+/// Lists the data that [`remove_gone_data`] would remove once these entries are gone.
+fn say_gone_data(common: &Path, going: &[PathBuf], lose_data: bool) -> Result<Vec<PrunedData>, Failure> {
+    let mut would_go = Vec::new();
+    let Ok(home) = calve_env::database_home(&Program) else { return Ok(would_go) };
+    for service in gone_services(&home, common, going)? {
+        match calve_db::is_written(&home, &service) {
+            Ok(is_written) if lose_data || !is_written => {
+                output::note(&format!("its data goes too: {}, which is gone", whose(&service)));
+                would_go.push(data_receipt(&service, false));
+            }
+            Ok(_) => {}
+            Err(error) => _ = output::failure(&error.into()),
+        }
+    }
+    Ok(would_go)
+}
+
+/// Ends the servers of a repository's missing worktrees, and removes their data. Data with possible changes that exist
+/// nowhere else is kept and reported, unless `written` permits the loss.
+fn remove_gone_data(common: &Path, written: LossRule) -> Result<Vec<PrunedData>, Failure> {
+    let mut removed = Vec::new();
+    let Ok(home) = calve_env::database_home(&Program) else { return Ok(removed) };
+    let leaving = gone_services(&home, common, &[])?;
+    if leaving.is_empty() {
+        return Ok(removed);
+    }
+    for service in leaving {
+        let whose = whose(&service);
+        match calve_db::begin_removal(&home, &service.name, written) {
+            Ok(removal) => {
+                removal.commit(&home)?;
+                output::note(&format!("removed the data of the {whose}, which is gone"));
+                removed.push(data_receipt(&service, true));
+            }
+            Err(calve_db::Error::ServiceWritten { .. }) => output::warn(&format!(
+                "kept the data of the {whose}, which is gone: it may have changes that are nowhere else; `calve worktree add --data-from {}` gives it to a new \
+                 worktree, and `calve worktree prune --lose-data` removes it",
+                service.name
+            )),
+            Err(error) => _ = output::failure(&error.into()),
+        }
+    }
+    calve_env::reap_trash(&Program, &home)?;
+    Ok(removed)
 }

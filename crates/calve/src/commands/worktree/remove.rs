@@ -1,16 +1,17 @@
 use std::path::Path;
+use std::time::Duration;
 
 use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
 use calve_env::{RemoveOptions, RemovedEnvironment};
 use calve_git::hooks::repository_of;
 use calve_git::worktree::{
-    self, BranchFate, GoingBranch, KeptFiles, Meanwhile, RemovalPlan, RemoveWorktreeOptions, Worktree,
-    WorktreeRemoveReport,
+    self, BranchFate, GoingBranch, KeptFiles, Meanwhile, RemovalPlan, RemoveWorktreeOptions, Worktree, WorktreeProcess,
+    WorktreeRemoveReport, processes,
 };
 
-use super::processes;
 use crate::cli::worktree::RemoveWorktreeArguments;
+use crate::commands::worktree::env;
 use crate::failure::Failure;
 use crate::host::Program;
 use crate::real_path::here;
@@ -86,7 +87,7 @@ fn remove_one(
     if arguments.dry_run {
         let plan = calve_env::plan_removal(&Program, options)?;
         say_plan(&plan, branch);
-        processes::say(&plan.worktree, output::note);
+        say_processes(&plan.worktree, output::note);
         return Ok(WorktreeRemoval::Planned(WorktreeRemovePlanReceipt {
             path: path(&plan.worktree.path),
             gone: plan.worktree.is_gone,
@@ -97,8 +98,7 @@ fn remove_one(
         }));
     }
     let mut before = |worktree: &Worktree| {
-        let ended =
-            if worktree.is_gone { Meanwhile::Nothing } else { processes::offer_to_end(worktree, may_ask, cancel) };
+        let ended = if worktree.is_gone { Meanwhile::Nothing } else { offer_to_end(worktree, may_ask, cancel) };
         // The user's shell may stay in it, but this process's directory would keep the engine from removing it.
         let _ = worktree.path.parent().map(std::env::set_current_dir);
         ended
@@ -196,4 +196,42 @@ fn named(branch: &GoingBranch) -> String {
         own => format!(", {} that no other branch has", counted(own, "commit")),
     };
     format!("`{}` (was {}{own})", ShownPath(&branch.name), &branch.commit[..branch.commit.len().min(7)])
+}
+
+const WAIT: Duration = Duration::from_secs(5);
+
+/// Lists the processes in a worktree, as in "process 25357 (node) goes on in it, and listens on 3001".
+fn say_processes(worktree: &Worktree, print: fn(&str)) -> Vec<WorktreeProcess> {
+    let ports: Vec<u16> = env::of_worktree(worktree).iter().map(|port| port.number).collect();
+    let found = processes(&worktree.path, &ports);
+    for process in &found {
+        let ports: Vec<String> = process.ports.iter().map(u16::to_string).collect();
+        let does = match (process.is_inside, ports.join(", ")) {
+            (_, ports) if ports.is_empty() => "goes on in it".to_owned(),
+            (true, ports) => format!("goes on in it, and listens on {ports}"),
+            (false, ports) => format!("listens on {ports}"),
+        };
+        print(&format!("`{}`: process {} {does}", ShownPath(&worktree.path), process_name(process)));
+    }
+    found
+}
+
+/// Lists the processes in a worktree. On a terminal, ends them if the user agrees and `may_ask`.
+fn offer_to_end(worktree: &Worktree, may_ask: bool, cancel: &CancelToken) -> Meanwhile {
+    let asks = may_ask && consent::can_ask();
+    let found = say_processes(worktree, output::prompt_if(asks));
+    if found.is_empty() || !asks {
+        return Meanwhile::Nothing;
+    }
+    let them = if found.len() == 1 { "it" } else { "them" };
+    if consent::yes(&format!("End {them}? The worktree is removed in any case.")) {
+        for process in WorktreeProcess::end(found, WAIT, cancel) {
+            output::warn(&format!("process {} has not ended", process_name(&process)));
+        }
+    }
+    Meanwhile::Changes
+}
+
+fn process_name(process: &WorktreeProcess) -> String {
+    format!("{} ({})", process.pid, ShownPath(&process.name))
 }

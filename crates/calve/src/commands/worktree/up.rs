@@ -89,20 +89,16 @@ pub(crate) fn status(json: bool) -> Result<(), Failure> {
     if let Ok(home) = calve_env::database_home(&Program) {
         db::home::warn_of_unreadable(&home)?;
     }
-    if json {
-        return output::json(&ServicesReceipt { path: path(&environment.root), services: receipts });
-    }
-    if services.is_empty() {
+    if services.is_empty() && !json {
         output::note(NONE);
     }
-    let widest = receipts.iter().map(|service| service.name.len()).max().unwrap_or(0);
-    let line = |service: &ServiceReceipt| {
+    let row = |service: &ServiceReceipt| {
         let url = service.url.as_deref().unwrap_or_default();
         let taken = taken(service).map(|taken| format!("  {taken}")).unwrap_or_default();
-        let line = format!("{:widest$}  {:7}  {}{taken}  {url}", service.name, service.state, service.template);
-        line.trim_end().to_owned() + "\n"
+        (service.name.clone(), format!("{:7}  {}{taken}  {url}", service.state, service.template))
     };
-    output::result(&receipts.iter().map(line).collect::<String>())
+    let text = output::table(receipts.iter().map(row));
+    output::json_or(json, &ServicesReceipt { path: path(&environment.root), services: receipts }, &text)
 }
 
 /// Describes a service's memory and disk space, as in "31 MB memory, 12 MB disk". `None` if neither is known.

@@ -55,7 +55,7 @@ fn ask(copy: &mut PrivateCopy, base: &BaseState) -> io::Result<Result<(), Failur
                     output::failure(&error.into());
                 }
             },
-            "k" | "keep" if keep_where_asked(copy, &answers, &cancel)? => return Ok(Ok(())),
+            "k" | "keep" if keep_where_asked(copy, &mut answers, &cancel)? => return Ok(Ok(())),
             "d" | "diff" => {
                 let printed = diff::print(copy, |bytes| {
                     output::pass_on(bytes);
@@ -79,7 +79,7 @@ fn ask(copy: &mut PrivateCopy, base: &BaseState) -> io::Result<Result<(), Failur
 }
 
 /// Asks for a destination and keeps the copy there. Returns false without a usable answer.
-fn keep_where_asked(copy: &PrivateCopy, answers: &Answers, cancel: &CancelToken) -> io::Result<bool> {
+fn keep_where_asked(copy: &PrivateCopy, answers: &mut Answers, cancel: &CancelToken) -> io::Result<bool> {
     output::prompt("keep it at:");
     let Some(answer) = answers.line()?.filter(|answer| !answer.trim().is_empty()) else { return Ok(false) };
     let kept = outside(Path::new(answer.trim()), copy.overlay.tree()).and_then(|dst| {

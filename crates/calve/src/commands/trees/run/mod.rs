@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
         Err(error) => (Changes::default(), Some(error)),
     };
     let mut copy = PrivateCopy { overlay, changes };
-    let code = ended.as_ref().map(|end| end.as_ref().map_or(0, |(code, _)| *code));
+    let code = ended.as_ref().map(|end| end.as_ref().map_or(0, |end| end.code));
     let outcome = match (code, &untold) {
         (Ok(code), None) => finish(arguments, &mut copy, keep, code, base.as_ref()),
         (Ok(code), Some(_)) if keep.is_some() || (base.is_some() && (!arguments.apply || code == 0)) => {
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
     };
     // An earlier error says more; the next run deletes the leftovers.
     let discarded = discard(copy.overlay);
-    let code = ended?.map_or(0, |(code, _)| code);
+    let code = ended?.map_or(0, |end| end.code);
     outcome?;
     match untold {
         // Never omit requested output silently.

@@ -1,13 +1,10 @@
 mod lines;
 
-use std::sync::Arc;
 use std::time::Instant;
 
+use calve_core::CancelToken;
 use calve_core::internal::{InlinedBytes, ShownPath};
-use calve_core::{CancelToken, Progress};
-use calve_env::{
-    AddFailure, AddOptions, AddOutcome, AddPlan, AddRest, AddSteps, AddedEnvironment, Services, TakenBack,
-};
+use calve_env::{AddFailure, AddOptions, AddOutcome, AddPlan, AddRest, AddedEnvironment, Services, TakenBack};
 use calve_git::worktree::{self, AddReport, IgnoredEntries, Trust, UncommittedChanges};
 
 use crate::cli::worktree::AddArguments;
@@ -29,11 +26,10 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
     if arguments.dry_run {
         return plan(&options, arguments);
     }
-    let progress = &options.worktree.clone.progress;
-    let mut steps = Steps { arguments, started: Instant::now(), progress, watch: None, facts: &mut facts };
-    let outcome = calve_env::add(&Program, &options, &mut steps, cancel);
-    drop(steps);
-    match outcome {
+    let started = Instant::now();
+    let begin = || Watch::start("cloned", &options.worktree.clone.progress);
+    let is_complete = |added: &mut AddedEnvironment<'_>| say_complete(added, arguments, started, &mut facts);
+    match calve_env::add(&Program, &options, begin, is_complete, cancel) {
         Ok(AddOutcome::Ready(path)) => output::path(&path),
         Ok(AddOutcome::Added(added)) if arguments.json => output::json(&add_receipt(&added, facts)?),
         Ok(AddOutcome::Added(added)) => output::path(&added.report.worktree.path),
@@ -42,7 +38,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
 }
 
 /// Reports earlier errors and the remains after a failure, and returns the failure.
-fn say_failed(AddFailure { error, earlier, rest }: AddFailure, is_json: bool) -> Failure {
+pub(crate) fn say_failed(AddFailure { error, earlier, rest }: AddFailure, is_json: bool) -> Failure {
     earlier.into_iter().for_each(|error| _ = output::failure(&error.into()));
     match rest {
         AddRest::Nothing => error.to_failure(),
@@ -63,42 +59,24 @@ fn say_failed(AddFailure { error, earlier, rest }: AddFailure, is_json: bool) ->
     }
 }
 
-struct Steps<'a> {
-    arguments: &'a AddArguments,
-    started: Instant,
-    progress: &'a Arc<Progress>,
-    watch: Option<Watch>,
-    facts: &'a mut Facts,
-}
-
-impl AddSteps for Steps<'_> {
-    fn begins(&mut self) {
-        self.watch = Some(Watch::start("cloned", self.progress));
+fn say_complete(added: &mut AddedEnvironment<'_>, arguments: &AddArguments, started: Instant, facts: &mut Facts) {
+    let AddedEnvironment { report: added, own } = added;
+    facts.own_parts(&added.worktree.path, &added.worktree.donor, own);
+    if arguments.env_file.is_some() && own.variables.as_ref().is_some_and(Vec::is_empty) {
+        let text = "warning: `--env-file` wrote nothing, because the worktree has no ports and no services";
+        facts.add(FactSubject::EnvFiles, text);
     }
-
-    fn has_files(&mut self) {
-        self.watch = None;
+    // Start the next spare only now: it competes for processors and disk with the user's new worktree.
+    let proposed = spares::keep_requested(added);
+    if added.files.clone.spares_wanted || proposed.is_none() && added.spares_request.is_some() {
+        reaper::start_background(reaper::REFILL);
     }
-
-    fn is_complete(&mut self, added: &mut AddedEnvironment<'_>) {
-        let AddedEnvironment { report: added, own } = added;
-        self.facts.own_parts(&added.worktree.path, &added.worktree.donor, own);
-        if self.arguments.env_file.is_some() && own.variables.as_ref().is_some_and(Vec::is_empty) {
-            let text = "warning: `--env-file` wrote nothing, because the worktree has no ports and no services";
-            self.facts.add(FactSubject::EnvFiles, text);
-        }
-        // Start the next spare only now: it competes for processors and disk with the user's new worktree.
-        let proposed = spares::keep_requested(added);
-        if added.files.clone.spares_wanted || proposed.is_none() && added.spares_request.is_some() {
-            reaper::start_background(reaper::REFILL);
-        }
-        added.elapsed = self.started.elapsed();
-        lines::describe(added, self.arguments.detach, self.facts);
-        self.facts.add_all(FactSubject::Cloning, proposed);
-        self.facts.say();
-        if let Some(hook) = &added.post_checkout {
-            output::pass_on(&[hook.output.trim_ascii_end(), b"\n"].concat());
-        }
+    added.elapsed = started.elapsed();
+    lines::describe(added, arguments.detach, facts);
+    facts.add_all(FactSubject::Cloning, proposed);
+    facts.say();
+    if let Some(hook) = &added.post_checkout {
+        output::pass_on(&[hook.output.trim_ascii_end(), b"\n"].concat());
     }
 }
 

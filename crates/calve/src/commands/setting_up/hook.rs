@@ -1,29 +1,33 @@
-mod install;
-mod setup;
-
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use calve_agent::configuration::Direction;
+use calve_agent::configuration::{Direction, Edit, FileChange, apply, plan};
 use calve_agent::mcp::HINTS_FOR_AGENT;
-use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
-use calve_env::approvals_failed;
+use calve_core::{CancelToken, CloneOptions};
+use calve_env::{OwnParts, approvals_failed};
+use calve_git::environment::root_of;
+use calve_git::escape::{self, Action};
 use calve_git::hooks::{Hook, repository_of};
+use calve_git::worktree::{AddOptions, FillReport, left_behind};
 use calve_git::{Config, provenance_of, trust_commit};
+use calve_receipt::{FactSubject, human};
 use serde_json::Value;
+use similar::TextDiff;
 
-use crate::cli::hook::{ApproveArguments, HookCommand, WorktreeCreateArguments};
+use crate::cli::hook::{ApproveArguments, HookCommand, InstallArguments, WorktreeCreateArguments};
+use crate::commands::worktree::add::say_failed;
+use crate::commands::worktree::facts::{Facts, UNTRUSTED, dependency_lines};
 use crate::failure::{FAILED, Failure, REFUSED, USAGE};
 use crate::host::Program;
-use crate::{consent, output};
+use crate::{consent, home, output, real_path, wording};
 
 pub(crate) fn run(command: &HookCommand, cancel: &CancelToken) -> Result<(), Failure> {
     match command {
-        HookCommand::Install(arguments) => install::run(arguments, Direction::Install),
-        HookCommand::Uninstall(arguments) => install::run(arguments, Direction::Uninstall),
-        HookCommand::WorktreeSetup { maker, from } => setup::run(maker, from.as_ref(), cancel),
+        HookCommand::Install(arguments) => install(arguments, Direction::Install),
+        HookCommand::Uninstall(arguments) => install(arguments, Direction::Uninstall),
+        HookCommand::WorktreeSetup { maker, from } => worktree_setup(maker, from.as_ref(), cancel),
         HookCommand::WorktreeCreate(arguments) => worktree_create(arguments, cancel),
         HookCommand::WorktreeRemove { force } => worktree_remove(*force),
         HookCommand::Approve(arguments) => approve(arguments),
@@ -82,7 +86,7 @@ fn worktree_remove(force: bool) -> Result<(), Failure> {
         return Err(Failure::stated(USAGE, what, EXPECTED));
     }
     // Run it from the main worktree, because the agent's shell is usually in the one being removed.
-    let worktrees = calve_git::escape::worktrees_of(&path)?;
+    let worktrees = escape::worktrees_of(&path)?;
     let place = worktrees.others.iter().find(|place| place.is_dir()).unwrap_or(&path);
     let mut remove = calve(place, "remove")?;
     finished(remove.args(force.then_some("--force")).arg("--").arg(&path))?;
@@ -122,7 +126,7 @@ fn finished(command: &mut Command) -> Result<(), Failure> {
 
 fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
     let repository = repository_of(&arguments.path)?;
-    let root = calve_git::escape::worktrees_of(&arguments.path)?.this;
+    let root = escape::worktrees_of(&arguments.path)?.this;
     if arguments.trust {
         // Report a configuration error before trusting anything.
         Config::load(&root)?;
@@ -163,6 +167,85 @@ fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
         output::note(&format!("the {title} is approved"));
     }
     Ok(())
+}
+
+fn install(arguments: &InstallArguments, direction: Direction) -> Result<(), Failure> {
+    let root = root_of(&arguments.path)?;
+    let changes = plan(arguments.agent, &root, direction)?;
+    let is_work = |change: &&FileChange| matches!(change.outcome, Edit::Write(_) | Edit::Remove);
+    let tell = output::prompt_if(!arguments.yes && !arguments.dry_run);
+    changes.iter().for_each(|change| show(&root, change, tell));
+    if changes.iter().any(|change| is_work(&change)) && !arguments.dry_run {
+        let word = if direction == Direction::Install { "installed" } else { "uninstalled" };
+        consent::require(arguments.yes, "Write this?", &format!("nothing was {word}"), "`--yes` does not ask")?;
+        for change in changes.iter().filter(is_work) {
+            apply(&root, change)?;
+            output::note(&match change.outcome {
+                Edit::Remove => format!("removed `{}`", ShownPath(&change.path)),
+                _ => format!("wrote `{}`", ShownPath(&change.path)),
+            });
+        }
+    }
+    left_alone(&changes)
+}
+
+fn show(root: &Path, change: &FileChange, tell: fn(&str)) {
+    let path = ShownPath(&change.path);
+    let (before, after) = match &change.outcome {
+        Edit::Write(text) => (change.before.as_deref().unwrap_or_default(), text.as_str()),
+        Edit::Remove => (change.before.as_deref().unwrap_or_default(), ""),
+        Edit::Fine => return output::note(&format!("`{path}` is as it should be")),
+        Edit::LeftAlone(why) => {
+            return output::warn(&format!("`{}` is left alone: {why}", ShownPath(&root.join(&change.path))));
+        }
+    };
+    let diff = TextDiff::from_lines(before, after);
+    let header = path.to_string();
+    let text = diff.unified_diff().header(&header, &header).to_string();
+    tell(text.trim_end());
+}
+
+fn left_alone(changes: &[FileChange]) -> Result<(), Failure> {
+    let mut left = changes.iter().filter(|change| matches!(change.outcome, Edit::LeftAlone(_)));
+    let Some(first) = left.next() else { return Ok(()) };
+    let more = match left.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let text = format!("`{}`{more} had to be left alone", ShownPath(&first.path));
+    let hint = "change it yourself: docs/agents.md has what each agent needs; then run this again";
+    Err(Failure::stated(FAILED, text, hint))
+}
+
+fn worktree_setup(maker: &str, from: Option<&PathBuf>, cancel: &CancelToken) -> Result<(), Failure> {
+    let clone = CloneOptions { spares: home::spares(), cancel: cancel.clone(), ..CloneOptions::default() };
+    let options = AddOptions { start: real_path::here()?, from: from.cloned(), clone, ..AddOptions::default() };
+    let mut say = |filled: &FillReport, own: &OwnParts<'_>| {
+        let mut facts = Facts::default();
+        describe(filled, &mut facts);
+        facts.own_parts(&filled.path, &filled.donor, own);
+        facts.say();
+    };
+    let path = calve_env::set_up(&Program, &options, maker, &mut say, cancel);
+    output::path(&path.map_err(|failed| say_failed(failed, false))?)
+}
+
+fn describe(filled: &FillReport, facts: &mut Facts) {
+    let repaired = filled.audit.findings.iter().filter(|found| found.action != Action::Reported).count();
+    let carried = human::entries(filled.untracked.carried.len() as u64);
+    let donor = ShownPath(&filled.donor);
+    let text = format!("carried {carried} that git ignores from `{donor}`; {repaired} repaired in them");
+    facts.add(FactSubject::Files, text);
+    if filled.provenance.is_untrusted() {
+        facts.add(FactSubject::Trust, UNTRUSTED);
+    }
+    for left in filled.untracked.left.iter().filter(|left| left.reason == left_behind::BEHIND_LINK) {
+        let text = format!("warning: `{}` was not carried: {}", ShownPath(&left.path), left.reason.text());
+        facts.add(FactSubject::Left, text);
+    }
+    facts.add_all(FactSubject::Dependencies, dependency_lines(&filled.untracked.dependencies, &filled.donor));
+    let changed = wording::clone::changed(&filled.changed);
+    facts.add_all(FactSubject::Warning, changed.map(|line| format!("warning: {line}")));
 }
 
 #[cfg(test)]

@@ -1,5 +1,3 @@
-pub(crate) mod registry;
-
 use std::time::Instant;
 
 use calve_core::error::TemplateError;
@@ -7,14 +5,16 @@ use calve_core::internal::ShownPath;
 use calve_core::spares::SpareSource;
 use calve_core::template::{CreatedTemplate, Difference, DifferenceKind, Template, TemplateOptions, Templates};
 use calve_core::{CancelToken, Error};
+use calve_oci::{PushedImage, Remedy};
 use calve_receipt::human::{count, duration, entries, size};
 use calve_receipt::{
-    ListedTemplate, TemplateCreateReceipt, TemplateReceipt, TemplateRemoveReceipt, TemplateState,
-    TemplateVerifyReceipt, TemplatesReceipt,
+    ListedTemplate, TemplateCreateReceipt, TemplatePullReceipt, TemplatePushReceipt, TemplateReceipt,
+    TemplateRemoveReceipt, TemplateState, TemplateVerifyReceipt, TemplatesReceipt,
 };
 
 use super::spares;
-use crate::cli::template::{MakeOptions, TemplateCommand};
+use crate::cli::template::{MakeOptions, PullArguments, PushArguments, TemplateCommand};
+use crate::commands::registry::{self, Pull};
 use crate::failure::{FAILED, Failure};
 use crate::progress_bar::watched;
 use crate::reaper::clear_away;
@@ -38,8 +38,8 @@ pub(crate) fn run(command: &TemplateCommand, cancel: &CancelToken) -> Result<(),
             make("refreshed", options, cancel, |options| templates.refresh(name, source.as_deref(), options))
         }
         TemplateCommand::Remove { names, json } => remove(&templates, names, *json, cancel),
-        TemplateCommand::Push(arguments) => registry::push(&templates, arguments, cancel),
-        TemplateCommand::Pull(arguments) => registry::pull(&templates, arguments, cancel),
+        TemplateCommand::Push(arguments) => push(&templates, arguments, cancel),
+        TemplateCommand::Pull(arguments) => pull(&templates, arguments, cancel),
     }
 }
 
@@ -91,26 +91,20 @@ fn list(templates: &Templates, json: bool) -> Result<(), Failure> {
         let state = checked.map_or(TemplateState::Damaged, |checked| TemplateState::from_check(&checked));
         listed.push(ListedTemplate { name, state, template });
     }
-    if json {
-        return output::json(&TemplatesReceipt { templates: listed });
-    }
-    let widest = listed.iter().map(|one| one.name.len()).max().unwrap_or(0);
-    let line = |ListedTemplate { name, state, template }: &ListedTemplate| {
+    let row = |ListedTemplate { name, state, template }: &ListedTemplate| {
         let what = template.as_ref().map_or_else(String::new, |template| {
             let (entries, bytes) = (count(template.entries), size(template.bytes));
             format!("{entries} entries, {bytes}, of {}", ShownPath(&template.source))
         });
-        format!("{}\n", format!("{name:widest$}  {state:<9}  {what}").trim_end())
+        (name.clone(), format!("{state:<9}  {what}"))
     };
-    output::result(&listed.iter().map(line).collect::<String>())
+    let text = output::table(listed.iter().map(row));
+    output::json_or(json, &TemplatesReceipt { templates: listed }, &text)
 }
 
 fn show(templates: &Templates, name: &str, json: bool) -> Result<(), Failure> {
     let template = templates.find(name)?;
     let state = TemplateState::from_check(&templates.check(&template));
-    if json {
-        return output::json(&TemplateReceipt { template: &template, state });
-    }
     let mut text = String::new();
     let mut line = |what: &str, value: String| text.push_str(&format!("{what:<9} {value}\n"));
     line("name", template.name.clone());
@@ -125,24 +119,21 @@ fn show(templates: &Templates, name: &str, json: bool) -> Result<(), Failure> {
     line("strategy", template.strategy.to_string());
     line("tree", ShownPath(&template.tree).to_string());
     line("manifest", ShownPath(&template.manifest).to_string());
-    output::result(&text)
+    output::json_or(json, &TemplateReceipt { template: &template, state }, &text)
 }
 
 fn verify(templates: &Templates, name: &str, json: bool, cancel: &CancelToken) -> Result<(), Failure> {
     let started = Instant::now();
     let verification = templates.verify(name, cancel)?;
     let elapsed = started.elapsed();
-    if json {
-        output::json(&TemplateVerifyReceipt {
-            name: &verification.template.name,
-            key: &verification.template.key,
-            entries: verification.template.entries,
-            differences: &verification.differences,
-            elapsed_ms: elapsed.into(),
-        })?;
-    } else {
-        output::result(&verification.differences.iter().map(difference_line).collect::<String>())?;
-    }
+    let receipt = TemplateVerifyReceipt {
+        name: &verification.template.name,
+        key: &verification.template.key,
+        entries: verification.template.entries,
+        differences: &verification.differences,
+        elapsed_ms: elapsed.into(),
+    };
+    output::json_or(json, &receipt, &verification.differences.iter().map(difference_line).collect::<String>())?;
     let number = entries(verification.template.entries);
     if verification.differences.is_empty() {
         output::note(&format!("the template `{name}` is as it was made: {number}, in {}", duration(elapsed)));
@@ -175,4 +166,30 @@ fn remove(templates: &Templates, names: &[String], json: bool, cancel: &CancelTo
     })?;
     output::json_if(json, &removed)?;
     ended
+}
+
+fn push(templates: &Templates, arguments: &PushArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let mut portable_key = String::new();
+    let push = registry::push(&arguments.push, cancel, |reference, options| {
+        let base = arguments.base.as_deref();
+        let image = if arguments.full { PushedImage::Full } else { PushedImage::DeltaOrFull { base } };
+        let (pushed, key) = calve_oci::push(templates, &arguments.push.name, reference, image, options)?;
+        portable_key = key;
+        Ok(pushed)
+    })?;
+    output::json_if(arguments.json, &TemplatePushReceipt { push, portable_key })
+}
+
+fn pull(templates: &Templates, arguments: &PullArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let mut pull = Pull::start(&arguments.pull, cancel)?;
+    pull.options.template.at.clone_from(&arguments.at);
+    let receive = || calve_oci::pull(templates, &pull.reference, &pull.name, &pull.options);
+    let pulled = watched("pulled", &pull.options.template.progress, receive);
+    let pulled = pulled.map_err(|error| pull.failure(error, &Remedy::PushWithKey))?;
+    clear_away(&pulled.swept);
+    let template = &pulled.template;
+    let amount = format!("{}, {}", entries(template.entries), size(template.bytes));
+    let image = (pulled.digest, pulled.is_up_to_date);
+    let fields = pull.end(&amount, image, pulled.fetched_bytes, pulled.reused_bytes);
+    output::json_if(arguments.json, &TemplatePullReceipt { template, pull: fields, portable_key: pulled.key })
 }
