@@ -21,7 +21,7 @@ pub use crate::scan::{ScanOptions, scan_tree};
 pub use crate::spares::watched_listing::{ListedEntry, WatchedListing};
 pub use crate::strategy::hardlink::NOT_INDEPENDENT;
 pub use crate::strategy::{OverlayMount, make_snapshotable_directory, mount_overlay};
-pub use crate::sys::unescape;
+pub use crate::sys::{times, unescape};
 pub use crate::template::delta::PortableDelta;
 pub use crate::template::name::is_record_name;
 pub use crate::template::portable::{PortabilityObstacle, PortableEntry, PortableKind, PortableTemplate, split_name};
