@@ -51,9 +51,10 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
         let refused = own.or_else(|| unwritable.clone()).map(|reason| reason.by(method.strategy));
         Offer { strategy: method.strategy, refused }
     });
+    let beside = rustix::fs::fstat(location.parent());
     Ok(ProbeReport {
         src: file_system_report(src, source.directory(), source.identity().0),
-        dst: file_system_report(dst, location.parent(), device_of(location.parent())),
+        dst: file_system_report(dst, location.parent(), beside.map_or(0, |stat| identity(&stat).0)),
         offers: offers.into(),
         chosen,
     })
@@ -73,10 +74,6 @@ fn try_at(location: &Location, source: &Source, facts: &mut Facts) -> Result<(),
     let mut staging = Staging::reserve(location)?;
     staging.make_root(RootKind::Closed)?;
     facts.try_in(source, &staging).map(|_| ())
-}
-
-fn device_of(directory: BorrowedFd<'_>) -> u64 {
-    rustix::fs::fstat(directory).map_or(0, |stat| identity(&stat).0)
 }
 
 fn file_system_report(path: &Path, directory: BorrowedFd<'_>, device: u64) -> FileSystemReport {

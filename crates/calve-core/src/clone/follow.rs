@@ -8,9 +8,9 @@ use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::update::{RecordedDirectory, UpdateMethods, now};
+use super::update::{UpdateMethods, now};
 use crate::claim::check::{SpareDifferences, node};
-use crate::claim::record::Writers;
+use crate::claim::record::{RecordDraft, Writers};
 use crate::error::{Error, IoContext};
 use crate::options::{CloneOptions, Mounts};
 use crate::progress::CancelToken;
@@ -28,7 +28,7 @@ pub struct FollowedSource {
     path: PathBuf,
     beside: PathBuf,
     strategy: Choice,
-    record: RecordedDirectory,
+    record: RecordDraft,
     /// Found at the first need, rather than while the source is held.
     methods: Option<UpdateMethods>,
 }
@@ -104,13 +104,13 @@ fn taken(
     clock: &Source,
     strategy: Choice,
     cancel: &CancelToken,
-) -> Result<Option<RecordedDirectory>, Error> {
+) -> Result<Option<RecordDraft>, Error> {
     // A store through a mapping shows only on a clean page. Sharing extents writes pages back; reading does not.
     let moment = match strategy {
         Choice::Only(Strategy::Reflink) => now(clock)?,
         _ => stable::begin(source, clock.directory(), Mounts::Stay)?.moment,
     };
-    match RecordedDirectory::take(source, moment, Writers::Possible, cancel) {
+    match RecordDraft::take(source, moment, Writers::Possible, cancel) {
         Ok(record) => Ok(Some(record)),
         Err(Error::NoSpare { .. }) => Ok(None),
         // It went while it was looked at.

@@ -54,7 +54,6 @@ pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: Ove
         overwrite,
         refuses_links: options.internal.plain.as_ref().is_some_and(|plain| matches!(plain.links, KeptLinks::Refuse)),
         device: identity(&stat).0,
-        is_root: rustix::process::geteuid().is_root(),
     };
     merge.check_heritage(destination.parent(), &parent, destination.parent_path())?;
     let notes = Notes::default();
@@ -83,7 +82,6 @@ struct MergeRules {
     /// Neither the source nor the destination may have a symlink.
     refuses_links: bool,
     device: u64,
-    is_root: bool,
 }
 
 struct MergedDirectory<'a> {
@@ -108,7 +106,11 @@ impl MergeRules {
         for (name, kind) in entries(at.staged).io(Operation::ReadDirectory, at.path)? {
             let path = || at.path.join(sys::path(&name));
             let Some(existing) = sys::find_at(at.dst, &*name).io(Operation::Stat, path())? else {
-                self.check_movable(at.staged, &name, kind).io(Operation::Publish, path())?;
+                // A directory that changes its parent must be writable: its `..` changes.
+                if kind == FileType::Directory {
+                    let writable = rustix::fs::accessat(at.staged, &*name, Access::WRITE_OK, AtFlags::EACCESS);
+                    writable.io(Operation::Publish, path())?;
+                }
                 here.entries.push((name, false));
                 continue;
             };
@@ -163,14 +165,6 @@ impl MergeRules {
             return Err(refused(Errno::XDEV));
         }
         Ok(())
-    }
-
-    /// Fails if a directory that changes its parent is not writable: its `..` changes.
-    fn check_movable(&self, staged: BorrowedFd<'_>, name: &CStr, kind: FileType) -> sys::Result<()> {
-        if kind != FileType::Directory || self.is_root {
-            return Ok(());
-        }
-        rustix::fs::accessat(staged, name, Access::WRITE_OK, AtFlags::EACCESS)
     }
 
     fn carry_out(&self, at: &MergedDirectory<'_>, moves: &[Moves]) -> Result<(), Error> {

@@ -10,9 +10,9 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-use super::update::{RecordedDirectory, UpdateMethods, now};
+use super::update::{UpdateMethods, now};
 use crate::claim::check::{DirectoryChanges, node};
-use crate::claim::record::{Writers, blocks, device};
+use crate::claim::record::{RecordDraft, Writers, blocks, device};
 use crate::error::{Error, IoContext};
 use crate::options::CloneOptions;
 use crate::progress::CancelToken;
@@ -25,7 +25,7 @@ use crate::vocabulary::operation::Operation;
 
 /// The recorded state of a clone, by which [`revert`] finds its changes.
 #[derive(Debug)]
-pub struct CloneState(RecordedDirectory);
+pub struct CloneState(RecordDraft);
 
 impl CloneState {
     /// Records the state of the complete directory `clone`. Nothing may write to it or have a file of it mapped before
@@ -45,7 +45,7 @@ impl CloneState {
             Some(reverted) => reverted.began,
             None => now(&made)?,
         };
-        Ok(Some(Self(RecordedDirectory::take(&made, moment, Writers::None, cancel)?)))
+        Ok(Some(Self(RecordDraft::take(&made, moment, Writers::None, cancel)?)))
     }
 }
 
@@ -76,7 +76,7 @@ pub fn revert(
     let CloneOptions { strategy, threads, cancel, .. } = options.clone();
     let options = &CloneOptions { strategy, threads, cancel, ..CloneOptions::default() };
     let (made, source) = (Source::open(clone)?, Source::open(src)?);
-    let Some(blocks) = blocks(&state.0.record.body).filter(|_| state.0.is(&made)) else { return Ok(None) };
+    let Some(blocks) = blocks(&state.0.body).filter(|_| state.0.is(&made)) else { return Ok(None) };
     let began = now(&made)?;
     let Some(mut differences) = state.0.differences(&made, options)? else { return Ok(None) };
     let Some(methods) = UpdateMethods::find(&source, clone, options.strategy)? else { return Ok(None) };

@@ -26,22 +26,17 @@ use crate::tree::stable::Moment;
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::strategy::{Choice, Strategy};
 
-#[derive(Debug)]
-pub(super) struct RecordedDirectory {
-    pub(super) record: RecordDraft,
-}
-
-impl RecordedDirectory {
+impl RecordDraft {
     /// Records the state of an open directory. Every change since `moment` must show.
     pub(super) fn take(source: &Source, moment: Moment, writers: Writers, cancel: &CancelToken) -> Result<Self, Error> {
         let options = CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() };
-        record::take(source, &Exclusions::default(), moment, writers, &options).map(|record| Self { record })
+        record::take(source, &Exclusions::default(), moment, writers, &options)
     }
 
     /// Returns whether `now` is still the same directory, with nothing mounted in it.
     pub(super) fn is(&self, now: &Source) -> bool {
         now.single().is_none()
-            && now.identity() == (self.record.head.device, self.record.head.root.inode)
+            && now.identity() == (self.head.device, self.head.root.inode)
             && sys::mounts_below(now.directory()).is_ok_and(|mounts| mounts.is_empty())
     }
 
@@ -50,7 +45,7 @@ impl RecordedDirectory {
         let exclude = Exclusions::default();
         let (threads, cancel) = (thread_count(options.threads), &options.cancel);
         let work = CheckRequest { source: now, exclude: &exclude, only: None, threads, cancel };
-        match check(&work, &self.record.body, self.record.head.entries) {
+        match check(&work, &self.body, self.head.entries) {
             Ok(differences) if differences.with_links.is_empty() => Ok(Some(differences)),
             Ok(_) | Err(CheckFailure::TooMuch | CheckFailure::Damaged | CheckFailure::Slow) => Ok(None),
             Err(CheckFailure::Error(error)) => Err(error),

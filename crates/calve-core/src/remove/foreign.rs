@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use crate::error::Error;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::location::{DIRECTORY, Location};
-use crate::tree::node::Node;
+use crate::tree::node::{Node, full_path};
 use crate::vocabulary::operation::Operation;
 
 /// Search limits, level by level: a removal must not take longer for a large tree. The rest shows during deletion.
@@ -24,10 +24,7 @@ pub(super) fn refuse_what_cannot_be_deleted(location: &Location) -> Result<(), E
         return Ok(());
     }
     let Some(found) = find(location) else { return Ok(()) };
-    let path = match found.parent() {
-        None => location.path().to_path_buf(),
-        Some(_) => location.path().join(found.path()),
-    };
+    let path = full_path(location.path(), &found.path());
     Err(Error::io(Operation::DeleteContents, path, Errno::ACCESS))
 }
 

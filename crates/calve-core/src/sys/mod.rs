@@ -26,8 +26,8 @@ mod macos;
 pub(crate) use macos::*;
 
 mod unix;
-pub use unix::unescape;
 pub(crate) use unix::*;
+pub use unix::{times, unescape};
 
 pub(crate) use rustix::io::{Result, retry_on_intr as retry};
 

@@ -160,7 +160,7 @@ pub(crate) fn is_mounted(point: &Path) -> Result<bool, Error> {
 }
 
 /// Opens a directory below `root`, following no link, and makes the missing ones.
-pub(crate) fn make_below(root: BorrowedFd<'_>, path: &Path, mode: Mode) -> sys::Result<OwnedFd> {
+pub fn make_below(root: BorrowedFd<'_>, path: &Path, mode: Mode) -> sys::Result<OwnedFd> {
     let mut current = sys::open_at(root, c".", DIRECTORY)?;
     for name in path {
         match rustix::fs::mkdirat(&current, name, mode) {

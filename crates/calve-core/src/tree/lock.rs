@@ -50,9 +50,7 @@ fn new_name(purpose: Purpose) -> CString {
 }
 
 fn lock_name(name: &CStr) -> CString {
-    let mut bytes = name.to_bytes().to_vec();
-    bytes.extend_from_slice(LOCK_SUFFIX.as_bytes());
-    CString::new(bytes).unwrap_or_default()
+    CString::new([name.to_bytes(), LOCK_SUFFIX.as_bytes()].concat()).unwrap_or_default()
 }
 
 const SUBVOLUME: &CStr = c"subvolume";

@@ -63,10 +63,7 @@ impl Node {
 
     /// Opens a source's directory for reading, leaving the access time alone where permitted.
     pub(crate) fn open_source(&self, root: BorrowedFd<'_>) -> sys::Result<OwnedFd> {
-        match self.open(root, OFlags::RDONLY | sys::NO_ATIME) {
-            Err(Errno::PERM) => self.open(root, OFlags::RDONLY),
-            other => other,
-        }
+        leaving_times(OFlags::RDONLY, |flags| self.open(root, flags))
     }
 
     fn names(&self) -> Vec<&CStr> {
@@ -136,10 +133,14 @@ pub(crate) fn unlock_file(parent: BorrowedFd<'_>, name: &CStr) -> bool {
     has_one_name && crate::sys::unlock(file.as_fd()).is_ok_and(|locks| locks != 0)
 }
 
-/// Opens for reading, leaving the access time alone where permitted (to owners and the privileged).
 pub fn open_source(directory: BorrowedFd<'_>, name: impl Arg + Copy, flags: OFlags) -> sys::Result<OwnedFd> {
-    match crate::sys::open_at(directory, name, flags | sys::NO_ATIME) {
-        Err(Errno::PERM) => crate::sys::open_at(directory, name, flags),
+    leaving_times(flags, |flags| sys::open_at(directory, name, flags))
+}
+
+/// Opens for reading, leaving the access time alone where permitted (to owners and the privileged).
+pub(crate) fn leaving_times(flags: OFlags, open: impl Fn(OFlags) -> sys::Result<OwnedFd>) -> sys::Result<OwnedFd> {
+    match open(flags | sys::NO_ATIME) {
+        Err(Errno::PERM) => open(flags),
         other => other,
     }
 }

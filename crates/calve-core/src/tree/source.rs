@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use crate::error::{Error, IoContext};
 use crate::sys;
 use crate::tree::location::{Location, identity, is_inside};
+use crate::tree::node::leaving_times;
 use crate::vocabulary::operation::Operation;
 
 /// An opened source; a later entry of its name does not count.
@@ -91,15 +92,10 @@ impl Source {
 }
 
 fn open_directory(path: &Path, location: Option<&Location>, stat: &Stat) -> Result<OwnedFd, Error> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-    let open = |flags| match location {
+    let opened = leaving_times(OFlags::RDONLY | OFlags::DIRECTORY, |flags| match location {
         Some(location) => sys::open_at(location.parent(), location.name(), flags | OFlags::NOFOLLOW),
         None => sys::open_at(CWD, path, flags),
-    };
-    let opened = match open(flags | sys::NO_ATIME) {
-        Err(Errno::PERM) => open(flags),
-        other => other,
-    };
+    });
     let directory = opened.io(Operation::OpenDirectory, path)?;
     let now = rustix::fs::fstat(&directory).io(Operation::Stat, path)?;
     if identity(&now) != identity(stat) {

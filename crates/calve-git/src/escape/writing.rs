@@ -6,8 +6,8 @@ use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use calve_core::internal::ReplacedFile;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
+use calve_core::internal::{ReplacedFile, times};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::{Errno, Result};
 
 use crate::directory::{open_below, open_directory};
@@ -135,13 +135,5 @@ fn keep_owner(parent: &File, name: &Path, before: &Stat) -> Result<()> {
 }
 
 fn keep_time(parent: &File, name: &Path, before: &Stat) -> Result<()> {
-    let times = times(before);
-    rustix::fs::utimensat(parent, name, &times, AtFlags::SYMLINK_NOFOLLOW)
-}
-
-fn times(of: &Stat) -> Timestamps {
-    Timestamps {
-        last_access: Timespec { tv_sec: of.st_atime as _, tv_nsec: of.st_atime_nsec as _ },
-        last_modification: Timespec { tv_sec: of.st_mtime as _, tv_nsec: of.st_mtime_nsec as _ },
-    }
+    rustix::fs::utimensat(parent, name, &times(before), AtFlags::SYMLINK_NOFOLLOW)
 }

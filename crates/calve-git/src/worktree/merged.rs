@@ -1,6 +1,6 @@
 //! Worktrees whose commits are elsewhere too.
 
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -140,9 +140,8 @@ fn has_squashed(repository: &Repository, git: Git, head: &str, branch: &str) -> 
     let objects = tempfile::tempdir()?;
     let info = objects.path().join("info");
     fs_err::create_dir(&info)?;
-    let mut alternates = repository.common.join("objects").into_os_string().into_vec();
-    alternates.push(b'\n');
-    fs_err::write(info.join("alternates"), alternates)?;
+    let own = repository.common.join("objects");
+    fs_err::write(info.join("alternates"), [own.as_os_str().as_bytes(), b"\n"].concat())?;
     let git = git.with("GIT_OBJECT_DIRECTORY", objects.path());
     // Its own message makes the commit differ from every existing one.
     let signed = ["-c", "user.name=calve", "-c", "user.email=calve@localhost", "commit-tree", "-m", "calve: squashed"];

@@ -173,9 +173,7 @@ fn path_of(root: BorrowedFd<'_>, found: RootRef) -> Result<CString> {
     // checked above); the kernel reads and writes it.
     unsafe { ioctl(root, Updater::<INO_LOOKUP_USER, InodeLookup>::new(&mut lookup)) }?;
     // `path` is the directory with a slash at its end, or empty.
-    let mut path = until_nul(&lookup.path).to_vec();
-    path.extend_from_slice(until_nul(&lookup.name));
-    CString::new(path).map_err(|_| Errno::INVAL)
+    CString::new([until_nul(&lookup.path), until_nul(&lookup.name)].concat()).map_err(|_| Errno::INVAL)
 }
 
 fn until_nul(bytes: &[u8]) -> &[u8] {

@@ -247,10 +247,6 @@ pub(crate) fn set_mode_of_name(parent: BorrowedFd<'_>, name: &CStr, mode: Mode) 
     rustix::fs::chmod(by_number(file.as_fd()), mode)
 }
 
-pub(crate) fn make_accessible(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-    set_mode_of_name(parent, name, Mode::RWXU)
-}
-
 fn attribute(fd: impl AsFd, name: &CStr) -> Result<Vec<u8>> {
     let mut value = vec![0; 1 << 16];
     let length = rustix::fs::getxattr(by_number(fd.as_fd()), name, &mut value[..])?;

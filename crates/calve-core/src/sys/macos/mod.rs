@@ -16,7 +16,7 @@ use std::os::fd::BorrowedFd;
 
 #[cfg(like_macos)]
 use like as kernel;
-use rustix::fs::{FileType, OFlags, SeekFrom, Stat};
+use rustix::fs::{FileType, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::{Errno, Result};
 
 use super::SpaceRules;
@@ -26,7 +26,7 @@ pub(crate) use kernel::{
     make_node,
 };
 #[cfg(like_macos)]
-pub(crate) use like::{PASSED_OVER, Version, make_accessible, set_mode_of_name, version};
+pub(crate) use like::{PASSED_OVER, Version, set_mode_of_name, version};
 pub(crate) use mounts::{file_system_name, is_mount_point, mount_point, mounts_below};
 pub(crate) use no_extents::*;
 pub(crate) use no_watches::*;
@@ -40,6 +40,10 @@ pub(crate) const PATH_ONLY: OFlags = kernel::SEARCH;
 pub(crate) const NO_ATIME: OFlags = OFlags::empty();
 
 pub(crate) const NO_ATTRIBUTE: Errno = kernel::NO_ATTRIBUTE;
+
+pub(crate) fn make_accessible(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+    set_mode_of_name(parent, name, Mode::RWXU)
+}
 
 /// Clones the open directory `src` to the new name `name` in `parent`, all or nothing (fclonefileat(2)).
 /// EXDEV if something is mounted below `src`: the clone would show it as an empty directory.

@@ -139,11 +139,6 @@ pub(crate) fn set_mode_of_name(parent: BorrowedFd<'_>, name: &CStr, mode: Mode) 
     rustix::fs::chmodat(parent, name, mode, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-#[cfg_attr(like_macos, allow(dead_code, reason = "fchmodat(2) of Linux follows links"))]
-pub(crate) fn make_accessible(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-    rustix::fs::chmodat(parent, name, Mode::RWXU, AtFlags::SYMLINK_NOFOLLOW)
-}
-
 pub(crate) struct Steps;
 
 impl Steps {

@@ -136,7 +136,7 @@ pub(crate) fn allocated(stat: &Stat) -> u64 {
     u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512)
 }
 
-pub(crate) fn times(stat: &Stat) -> Timestamps {
+pub fn times(stat: &Stat) -> Timestamps {
     Timestamps {
         last_access: Timespec { tv_sec: stat.st_atime as _, tv_nsec: stat.st_atime_nsec as _ },
         last_modification: Timespec { tv_sec: stat.st_mtime as _, tv_nsec: stat.st_mtime_nsec as _ },

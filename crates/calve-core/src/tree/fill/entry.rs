@@ -402,9 +402,7 @@ fn absolute(base: &Path, directory: &Path, target: CString) -> CString {
             name => names.push(name),
         }
     }
-    let mut resolved = b"/".to_vec();
-    resolved.extend(names.join(&b'/'));
-    CString::new(resolved).unwrap_or(target)
+    CString::new([&b"/"[..], &names.join(&b'/')].concat()).unwrap_or(target)
 }
 
 fn not_shared(path: &Path, errno: Errno) -> Error {

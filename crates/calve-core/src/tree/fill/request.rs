@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::options::CloneOptions;
 use crate::report::{Bytes, Entries};
 use crate::tree::exclude::Exclusions;
-use crate::tree::node::{Names, Node};
+use crate::tree::node::{Names, Node, full_path};
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
 
@@ -122,8 +122,7 @@ impl<'a> Fill<'a> {
     }
 
     pub(super) fn shown(&self, root: &Path, path: &Path) -> PathBuf {
-        // `join` would append a slash for the root itself.
-        if self.is_single || path.as_os_str().is_empty() { root.to_path_buf() } else { root.join(path) }
+        full_path(root, if self.is_single { Path::new("") } else { path })
     }
 }
 

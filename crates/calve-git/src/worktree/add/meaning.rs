@@ -11,7 +11,6 @@ use crate::repository::{RemoteBranch, Repository};
 
 #[derive(Debug)]
 pub(crate) enum Meaning<'n> {
-    PullRequest(u64),
     Local(&'n str, String),
     /// A remote's branch without a local one of its name.
     Remote(RemoteBranch<'n>),
@@ -23,9 +22,6 @@ pub(crate) enum Meaning<'n> {
 impl<'n> Meaning<'n> {
     /// Resolves a name. Refuses one that git refuses, that several remotes have, or that reads like a missing revision.
     pub(crate) fn find(repository: &'n Repository, git: &Git, asked: &'n str) -> Result<Meaning<'n>> {
-        if let Some(number) = pull_request(asked) {
-            return Ok(Meaning::PullRequest(number));
-        }
         let name = branch_name(asked);
         if let Err(refused) = check_name(git, name) {
             // `HEAD~1` is no branch's name, but a commit's.
@@ -67,9 +63,8 @@ impl<'n> Meaning<'n> {
     }
 
     /// Returns the branch that a worktree would have, `None` for a commit alone.
-    pub(crate) fn branch(&self, asked: &'n str) -> Option<&'n str> {
+    pub(crate) fn branch(&self) -> Option<&'n str> {
         match self {
-            Meaning::PullRequest(_) => Some(asked),
             Meaning::Local(branch, _) | Meaning::Unused(branch) => Some(branch),
             Meaning::Remote(found) => Some(found.branch),
             Meaning::Commit(_) => None,

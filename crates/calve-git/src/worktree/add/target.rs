@@ -67,7 +67,6 @@ pub(crate) fn resolve(repository: &Repository, asked: &str, options: &AddOptions
         return with_base(repository, &git, branch_name(asked), base);
     }
     match Meaning::find(repository, &git, asked)? {
-        Meaning::PullRequest(number) => from_pull_request(repository, &git, options, number),
         Meaning::Local(branch, oid) => {
             check_free(&repository.worktrees, branch)?;
             Ok(AddTarget { branch: Some(branch.to_owned()), ..AddTarget::at(oid) })
@@ -99,7 +98,10 @@ fn with_base(repository: &Repository, git: &Git, name: &str, base: &str) -> Resu
 
 /// Returns the branch that [`resolve`] would find for a name without a base, `None` for a tag or a commit.
 pub(crate) fn branch_of<'n>(repository: &'n Repository, name: &'n str) -> Result<Option<&'n str>> {
-    Ok(Meaning::find(repository, &repository.git(), name)?.branch(name))
+    if pull_request(name).is_some() {
+        return Ok(Some(name));
+    }
+    Ok(Meaning::find(repository, &repository.git(), name)?.branch())
 }
 
 /// Returns the branch that was checked out before in git's worktree, as `git switch -` finds it.

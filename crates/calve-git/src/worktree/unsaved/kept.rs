@@ -2,11 +2,12 @@
 //! is not possible) before the worktree goes: whatever fails in between, the worktree is whole.
 
 use std::collections::{BTreeMap, HashSet};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use calve_core::internal::json::{As, ReceiptPath};
+use calve_core::internal::make_below;
 use calve_core::options::Decision;
 use calve_core::report::Warning;
 use calve_core::{CloneOptions, Selection, clone_tree};
@@ -14,7 +15,7 @@ use rustix::fs::{AtFlags, CWD, Mode};
 use rustix::io::Errno;
 use serde::Serialize;
 
-use crate::directory::open_directory;
+use crate::directory::{open_below, open_directory};
 use crate::error::{Result, failed};
 use crate::paths::{check_writable, numbered};
 use crate::repository::state::LinkedWorktree;
@@ -162,16 +163,9 @@ fn new_directory(place: &Path, name: &Path) -> Result<PathBuf> {
 
 /// Gives one file a second name. Follows no link, neither in the worktree, which others may be changing, nor here.
 fn link(root: BorrowedFd<'_>, directory: &Path, path: &Path) -> std::result::Result<(), Errno> {
-    let mut from = open_directory(root, c".")?;
-    let mut to = open_directory(CWD, directory)?;
-    for above in path.parent().unwrap_or(Path::new("")).components() {
-        from = open_directory(&from, above.as_os_str())?;
-        match rustix::fs::mkdirat(&to, above.as_os_str(), PRIVATE) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(errno),
-        }
-        to = open_directory(&to, above.as_os_str())?;
-    }
+    let above = path.parent().unwrap_or(Path::new(""));
+    let from = open_below(open_directory(root, c".")?, above)?;
+    let to = make_below(open_directory(CWD, directory)?.as_fd(), above, PRIVATE)?;
     let name = Path::new(path.file_name().unwrap_or_default());
     rustix::fs::linkat(&from, name, &to, name, AtFlags::empty())
 }
