@@ -115,6 +115,11 @@ fn pip_installs_are_compared_with_the_requirements() {
     project.is_upgraded();
     project.is_killed();
     project.is_deleted("/_p0");
+    for (requirement, is_needed) in [("p0>=1,<2", false), ("p0>=2", true), ("p0~=1.1", true), ("p0!=1.0", true)] {
+        project.repo.write("requirements.txt", &format!("{requirement}\n"));
+        project.repo.git(["commit", "-qam", requirement]);
+        assert_eq!(project.planned("main")["install_needed"], is_needed, "{requirement}");
+    }
 }
 
 #[test]

@@ -15,7 +15,8 @@ pub(super) const BUNDLER: &[&str] = &["bundle"];
 
 /// Compares both as the go command does, which builds nothing while they differ (<https://go.dev/ref/mod#vendoring>).
 pub(super) fn go<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
-    let required = lockfiles.first().map(|text| required(text)).unwrap_or_default();
+    let text = lockfiles.first().copied().unwrap_or_default();
+    let (required, replaced) = (required(text), replaced(text));
     Box::new(move |directory| {
         let (Some(modules), Some(end)) = (directory.read(GO[0]), directory.changed(GO[0])) else { return Fit::No };
         // The go command deletes everything first, and writes the list of packages last.
@@ -24,24 +25,49 @@ pub(super) fn go<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
             directory.is_settled(packages, end)
                 && directory.is_undeleted(directory.names().iter().map(String::as_str), end)
         };
-        explicit(&modules).map_or(Fit::Unsure, |explicit| (required == explicit && is_settled()).into())
+        let fits = |explicit| required == explicit && is_replaced(&modules, &replaced) && is_settled();
+        explicit(&modules).map_or(Fit::Unsure, |explicit| fits(explicit).into())
     })
 }
 
-fn required(text: &str) -> BTreeSet<(&str, &str)> {
-    let mut is_inside = false;
-    let mut found = BTreeSet::new();
+/// Returns the words of each line of a directive, which may be a block.
+fn lines_of<'t>(text: &'t str, directive: &str) -> Vec<Vec<&'t str>> {
+    let (mut is_inside, mut found) = (false, Vec::new());
     for line in text.lines() {
         let words: Vec<&str> = line.split("//").next().unwrap_or_default().split_whitespace().collect();
-        match words[..] {
-            ["require", "("] => is_inside = true,
+        match &words[..] {
+            [word, "("] => is_inside = *word == directive,
             [")"] => is_inside = false,
-            [module, version] if is_inside => drop(found.insert((module, version))),
-            ["require", module, version] => drop(found.insert((module, version))),
+            [word, rest @ ..] if *word == directive => found.push(rest.to_vec()),
+            [_, ..] if is_inside => found.push(words),
             _ => {}
         }
     }
     found
+}
+
+fn required(text: &str) -> BTreeSet<(&str, &str)> {
+    let all = lines_of(text, "require").into_iter();
+    all.filter_map(|words| Some((*words.first()?, *words.get(1)?))).collect()
+}
+
+/// Returns the replacements as `modules.txt` spells them: `MODULE [VERSION] => MODULE-OR-PATH [VERSION]`.
+fn replaced(text: &str) -> BTreeSet<String> {
+    lines_of(text, "replace").into_iter().map(|words| words.join(" ")).collect()
+}
+
+/// Returns whether `modules.txt` has these replacements and no others. A module that is replaced in every version is there with its own too.
+fn is_replaced(modules: &str, replaced: &BTreeSet<String>) -> bool {
+    let lines = modules.lines().filter_map(|line| line.strip_prefix("# ")).filter(|line| line.contains(" => "));
+    let vendored: BTreeSet<&str> = lines.collect();
+    let of_all_versions = |line: &str| {
+        let (old, new) = line.split_once(" => ")?;
+        Some(format!("{} => {new}", old.split(' ').next()?))
+    };
+    replaced.iter().all(|one| vendored.contains(one.as_str()))
+        && vendored.iter().all(|&line| {
+            replaced.contains(line) || of_all_versions(line).is_some_and(|of_all| replaced.contains(&of_all))
+        })
 }
 
 /// Returns the modules that `go.mod` required when vendored. `None` before go 1.14, which did not note them.
@@ -146,6 +172,15 @@ mod tests {
         assert_eq!(Some(wanted), explicit(vendored));
         assert_ne!(explicit(&vendored.replace("v2", "v3")), explicit(vendored));
         assert_eq!(explicit("# example.com/a v1.0.0\nexample.com/a\n"), None);
+        let vendored = "# b v2.0.0 => ../b\n## explicit\nb\n# c v1 => d v2\nc\n# b => ../b\n";
+        let is_vendored = |text: &str| is_replaced(vendored, &replaced(text));
+        assert!(is_vendored("require b v2.0.0\nreplace (\n\tb => ../b // here\n\tc v1 => d v2\n)\n"));
+        for other in
+            ["", "replace b => ../b", "replace (\nb => ../e\nc v1 => d v2\n)", "replace (\nb => ../b\nc v1 => d v3\n)"]
+        {
+            assert!(!is_vendored(other), "{other}");
+        }
+        assert!(!is_vendored("replace (\nb => ../b\nc v1 => d v2\ne => ../e\n)"));
     }
 
     #[test]

@@ -8,12 +8,14 @@ use super::super::fit::listed;
 
 /// The group of the project's own needs. Others are for development, documentation and the like, or extras.
 pub(super) const MAIN: &str = "";
+/// The interpreter among the packages: no package has this name.
+pub(super) const PYTHON: &str = "(python)";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Locked {
     /// Normalised.
     pub(super) name: String,
-    /// `None`: any. It may end in `.*`.
+    /// A version or specifiers (PEP 440). `None`: any.
     pub(super) version: Option<String>,
     pub(super) revision: Option<String>,
     pub(super) marker: Option<String>,
@@ -27,6 +29,11 @@ impl Locked {
         let version = text_of(package, "version").filter(|_| !is_local);
         Some(Locked { name: normalised(package["name"].as_str()?), version, ..Locked::default() })
     }
+}
+
+/// Returns the interpreters that a lockfile is for, as a package.
+fn python(table: &Value, key: &str) -> Option<Locked> {
+    Some(Locked { name: PYTHON.to_owned(), version: Some(text_of(table, key)?), ..Locked::default() })
 }
 
 /// Returns the common form of all spellings of a name (PEP 503).
@@ -52,6 +59,7 @@ pub(crate) fn uv(text: &str) -> Option<Vec<Locked>> {
         }
         follow(&packages, &mut locked, MAIN, listed(own, "dependencies").collect());
     }
+    locked.extend(python(&document, "requires-python"));
     Some(locked)
 }
 
@@ -130,7 +138,7 @@ pub(crate) fn pdm(text: &str) -> Option<Vec<Locked>> {
             ..Locked::of(package, !package["path"].is_null())?
         })
     };
-    Some(listed(&document, "package").filter_map(one).collect())
+    Some(listed(&document, "package").filter_map(one).chain(python(metadata, "requires_python")).collect())
 }
 
 pub(crate) fn pylock(text: &str) -> Option<Vec<Locked>> {
@@ -144,7 +152,7 @@ pub(crate) fn pylock(text: &str) -> Option<Vec<Locked>> {
             ..Locked::of(package, !package["directory"].is_null())?
         })
     };
-    Some(listed(&document, "packages").filter_map(one).collect())
+    Some(listed(&document, "packages").filter_map(one).chain(python(&document, "requires-python")).collect())
 }
 
 pub(crate) fn pipenv(text: &str) -> Option<Vec<Locked>> {

@@ -1,5 +1,9 @@
 //! Environment markers (PEP 508), for the interpreter of a virtual environment.
 
+use pep440_rs::VersionSpecifiers;
+
+use super::version;
+
 /// Real markers are shorter and less deep.
 const LONGEST_BYTES: usize = 4096;
 const DEEPEST: usize = 32;
@@ -74,19 +78,15 @@ impl Interpreter {
     }
 
     fn is_version(&self, variable: &str, operator: &str, value: &str) -> Option<bool> {
-        let own: Vec<u32> = numbers(self.version.as_ref()?)?;
-        let own = if variable == "python_version" { own.get(..2)? } else { &own };
-        if let Some(beginning) = value.strip_suffix(".*") {
-            return equality(operator, own.starts_with(&numbers(beginning)?));
-        }
-        let order = significant(own).cmp(significant(&numbers(value)?));
-        match operator {
-            "<" => Some(order.is_lt()),
-            "<=" => Some(order.is_le()),
-            ">" => Some(order.is_gt()),
-            ">=" => Some(order.is_ge()),
-            _ => equality(operator, order.is_eq()),
-        }
+        let parts = if variable == "python_version" { 2 } else { 3 };
+        let own = self.version.as_ref()?.split('.').take(parts).collect::<Vec<_>>().join(".");
+        let wanted: VersionSpecifiers = format!("{operator}{value}").parse().ok()?;
+        Some(wanted.contains(&own.parse().ok()?))
+    }
+
+    /// Returns whether the interpreter is of a version that these specifiers allow, or of an unknown one.
+    pub(super) fn satisfies(&self, wanted: &str) -> bool {
+        self.version.as_ref().is_none_or(|own| version::satisfies(own, wanted))
     }
 }
 
@@ -96,11 +96,6 @@ fn equality(operator: &str, is_equal: bool) -> Option<bool> {
         "!=" => Some(!is_equal),
         _ => None,
     }
-}
-
-/// Returns a version without trailing zeros: 3 is 3.0.
-fn significant(version: &[u32]) -> &[u32] {
-    &version[..version.iter().rposition(|&number| number != 0).map_or(0, |last| last + 1)]
 }
 
 /// Parses parts separated by `word`. One part that is `decisive` decides for all.
@@ -119,10 +114,6 @@ fn joined<'t>(
         };
     }
     Some(holds)
-}
-
-fn numbers(version: &str) -> Option<Vec<u32>> {
-    version.trim().split('.').map(|number| number.parse().ok()).collect()
 }
 
 #[derive(PartialEq, Eq, Debug, Clone, Copy)]
@@ -178,7 +169,7 @@ mod tests {
             ("extra == 'x'", None),
             ("'dev' in dependency_groups", None),
             ("python_version not in '3.8, 3.9'", None),
-            ("python_version ~= '3.8'", None),
+            ("python_version ~= '3.8'", Some(true)),
             ("python_version", None),
             ("python_version >= '3.8' or", None),
             ("python_version >= '3.8' )", None),

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::fit::{Fit, Judge};
 use crate::directory::{Directory, Time};
-use lockfiles::{Locked, MAIN, normalised};
+use lockfiles::{Locked, MAIN, PYTHON, normalised};
 use marker::Interpreter;
 
 pub(super) fn requirements<'t>(files: &[&'t str]) -> Judge<'t> {
@@ -99,6 +99,10 @@ fn fits(locked: &[Locked], venv: &Venv) -> bool {
     for one in locked.iter().filter(|one| holds(one) != Some(false)) {
         by_name.entry(&one.name).or_default().push(one);
     }
+    let python = locked.iter().filter(|one| one.name == PYTHON).filter_map(|one| one.version.as_deref());
+    if !python.into_iter().all(|wanted| venv.interpreter.satisfies(wanted)) {
+        return false;
+    }
     let is_installed = |one: &&Locked| venv.packages.contains_key(&one.name);
     // A group counts if a package is installed that only this group needs.
     let of_one_group = locked.iter().filter(is_installed).filter_map(|one| match &one.groups[..] {
@@ -116,7 +120,7 @@ fn fits(locked: &[Locked], venv: &Venv) -> bool {
 
 impl InstalledPackage {
     fn is(&self, locked: &Locked) -> bool {
-        locked.version.as_ref().is_none_or(|version| version::is(&self.version, version))
+        locked.version.as_ref().is_none_or(|version| version::satisfies(&self.version, version))
             && locked
                 .revision
                 .as_ref()
@@ -169,6 +173,14 @@ mod tests {
                 other.remove(at);
                 assert!(!fits(&locked, &venv(&other)), "{locked:?} {other:?}");
             }
+        }
+    }
+
+    #[test]
+    fn another_python_than_the_lockfile_wants_does_not_fit() {
+        for (wanted, fit) in [(">=3.9", true), (">=3.9, <3.12", true), (">=3.12", false), ("==3.10.*", false)] {
+            let text = format!("version = 1\nrequires-python = \"{wanted}\"\n");
+            assert_eq!(fits(&lockfiles::uv(&text).unwrap(), &venv(&[])), fit, "{wanted}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! `requirements*.txt`: pins, and names that any version satisfies.
+//! `requirements*.txt` (PEP 508).
 
 use super::lockfiles::{Locked, MAIN, normalised};
 
@@ -44,6 +44,18 @@ fn lines(text: &str) -> Vec<String> {
     lines
 }
 
+/// Returns the part of an address that an installer notes (PEP 610): a commit, or all of the address of an archive.
+fn revision(address: &str) -> Option<&str> {
+    match address.starts_with("git+") {
+        // `git@host` is no revision.
+        true => {
+            address.rsplit_once('@').map(|(_, revision)| revision).filter(|revision| !revision.contains(['/', ':']))
+        }
+        // Credentials and variables are noted in another form.
+        false => Some(address).filter(|address| !address.contains(['@', '$'])),
+    }
+}
+
 fn requirement(line: &str, group: &str) -> Option<Locked> {
     let line = line.split(" --").next().unwrap_or_default().trim();
     let (what, marker) = line.split_once(';').map_or((line, None), |(what, marker)| (what, Some(marker.trim())));
@@ -57,16 +69,12 @@ fn requirement(line: &str, group: &str) -> Option<Locked> {
     let rest = rest.trim_start();
     let rest =
         rest.strip_prefix('[').and_then(|extras| extras.split_once(']')).map_or(rest, |(_, rest)| rest.trim_start());
-    let revision = rest.strip_prefix('@').filter(|address| address.trim_start().starts_with("git+"));
-    let revision = revision.and_then(|address| address.split('#').next()?.rsplit_once('@'));
-    // `git@host` is no revision.
-    let revision = revision.map(|(_, revision)| revision.trim()).filter(|revision| !revision.contains(['/', ':']));
-    let clauses = rest.trim_matches(['(', ')']).split(',');
-    let pin = clauses.filter_map(|clause| clause.trim().strip_prefix("==")).next();
+    let address = rest.strip_prefix('@').and_then(|address| address.trim().split('#').next());
+    let specifiers = rest.trim_matches(['(', ')', ' ']);
     Some(Locked {
         name: normalised(name),
-        version: pin.map(|pin| pin.trim_start_matches('=').trim().to_owned()),
-        revision: revision.map(str::to_owned),
+        version: (address.is_none() && !specifiers.is_empty()).then(|| specifiers.to_owned()),
+        revision: address.and_then(revision).map(str::to_owned),
         marker: marker.map(str::to_owned),
         groups: vec![group.to_owned()],
     })
@@ -85,19 +93,20 @@ mod tests {
         assert!(!is_understood);
         let found: Vec<_> = all.iter().map(|one| (one.name.as_str(), one.version.as_deref())).collect();
         let expected = [
-            ("django", Some("5.0")),
-            ("zope-interface", Some("1.*")),
-            ("requests", None),
-            ("idna", Some("3.6")),
+            ("django", Some("== 5.0")),
+            ("zope-interface", Some("==1.*,>=1")),
+            ("requests", Some(">=2")),
+            ("idna", Some("==3.6")),
             ("mine", None),
             ("other", None),
             ("name", None),
-            ("last", Some("1")),
-            ("pytest", Some("8")),
+            ("last", Some("==1")),
+            ("pytest", Some("===8")),
         ];
         assert_eq!(found, expected);
         assert_eq!(all[3].marker.as_deref(), Some("python_version < '3.8'"));
         assert_eq!(all[4].revision.as_deref(), Some("v1"));
+        assert_eq!(all[5].revision.as_deref(), Some("https://h/o.whl"));
         assert_eq!((all[5].groups.concat(), all[8].groups.concat()), (MAIN.to_owned(), "1".to_owned()));
     }
 
