@@ -135,7 +135,6 @@ impl FromReport<TrashedTree> for ReceiptPath {
 
 /// The report of one clone.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "schema", rename = "calve.clone/1")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CloneReport {
     /// The source as given.
@@ -233,7 +232,6 @@ pub struct RemoveReport {
 
 /// The dry run of one clone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "schema", rename = "calve.plan/1")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClonePlan {
     /// The source as given.

@@ -2,15 +2,22 @@ use calve_core::bulk::WriteReport;
 use calve_core::error::Remedy;
 use calve_core::overlay_run::Change;
 use calve_core::report::FileSystemReport;
-use calve_core::space::DedupeReport;
-pub use calve_core::space::DiskUsage as DiskUsageReceipt;
+use calve_core::space::{DedupeReport, DiskUsage};
 use calve_core::spares::SpareSet;
-pub use calve_core::{ClonePlan as PlanReceipt, CloneReport as CloneReceipt};
-use calve_core::{ProbeReport, RemoveReport};
+use calve_core::{ClonePlan, CloneReport, ProbeReport, RemoveReport};
 use serde::Serialize;
 
 use crate::error::ErrorReceipt;
 use crate::values::{Milliseconds, ReceiptPath, StrategyName};
+
+/// The report of one clone.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.clone/1")]
+pub struct CloneReceipt {
+    #[serde(flatten)]
+    pub report: CloneReport,
+}
 
 /// The reports of several clones.
 #[derive(Debug, Serialize)]
@@ -19,6 +26,15 @@ use crate::values::{Milliseconds, ReceiptPath, StrategyName};
 pub struct CloneReceipts {
     /// The clones that were made, without those that failed.
     pub clones: Vec<CloneReceipt>,
+}
+
+/// The dry run of one clone.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.plan/1")]
+pub struct PlanReceipt {
+    #[serde(flatten)]
+    pub plan: ClonePlan,
 }
 
 /// The dry run of several clones.
@@ -102,6 +118,15 @@ pub struct RunReceipt {
     pub tree: ReceiptPath,
     /// Everything that the command made, changed or deleted, in the order of the paths.
     pub entries: Vec<Change>,
+}
+
+/// The report of `calve du`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.du/1")]
+pub struct DiskUsageReceipt<'a> {
+    #[serde(flatten)]
+    pub usage: &'a DiskUsage,
 }
 
 /// The report of `calve dedupe`.

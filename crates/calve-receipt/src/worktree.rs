@@ -1,7 +1,6 @@
 use calve_git::environment::{EnvFile, LeasedPort, OtherValues};
 use calve_git::escape::{AuditReport, Finding};
-pub use calve_git::worktree::ConvertReport as WorktreeConvertReceipt;
-use calve_git::worktree::{Dependency, KeptFiles};
+use calve_git::worktree::{ConvertReport, Dependency, KeptFiles};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -193,6 +192,14 @@ pub struct WorktreeCheckReceipt<'a> {
     pub path: ReceiptPath,
     #[serde(flatten)]
     pub report: &'a AuditReport,
+}
+
+/// The report of `calve worktree convert`.
+#[derive(Debug, JsonSchema, Serialize)]
+#[serde(tag = "schema", rename = "calve.worktree-convert/1")]
+pub struct WorktreeConvertReceipt<'a> {
+    #[serde(flatten)]
+    pub report: &'a ConvertReport,
 }
 
 /// The report of `calve env`.

@@ -13,7 +13,7 @@ use crate::engine::container;
 use crate::engine::memory;
 use crate::engine::{self, Engine};
 use crate::error::{AtPath as _, Error, Operation, Result};
-use crate::files::trash;
+use crate::files::{private, trash};
 use crate::registry::Home;
 use crate::registry::template;
 use crate::registry::{self, Ending, Record, SOCKETS, SocketsNote, lock_all};

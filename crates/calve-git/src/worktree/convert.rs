@@ -17,9 +17,8 @@ use crate::repository::Repository;
 use crate::worktree::processes::check_idle;
 use crate::worktree::tracked::index::Index;
 
-/// The report of `calve worktree convert`.
+/// A worktree that is a subvolume now.
 #[derive(Debug, Serialize)]
-#[serde(tag = "schema", rename = "calve.worktree-convert/1")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConvertReport {
     /// The worktree.

@@ -83,9 +83,8 @@ pub struct PathUsage {
     pub usage: Usage,
 }
 
-/// The report of `calve du`.
+/// The answer of [`disk_usage`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "schema", rename = "calve.du/1")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DiskUsage {
     /// Each path by itself.

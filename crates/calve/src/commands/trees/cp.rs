@@ -45,7 +45,7 @@ fn plan_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<PlanReceip
         output::warn(NOT_INDEPENDENT);
     }
     warn_of_shared_index(src);
-    Ok(plan)
+    Ok(PlanReceipt { plan })
 }
 
 fn clone_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneReceipt, Failure> {
@@ -65,7 +65,7 @@ fn clone_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneRece
     output::note(&wording::clone::sentence(&report));
     wording::clone::attention(&report).iter().for_each(|line| output::warn(line));
     warn_of_shared_index(dst);
-    Ok(report)
+    Ok(CloneReceipt { report })
 }
 
 /// Warns if `path`, a clone or a source, is a linked worktree: its `.git` names the original's index and HEAD.

@@ -16,8 +16,8 @@ use crate::progress_bar::Watch;
 use crate::wording::{self, word};
 use crate::{consent, home, output, real_path, reaper};
 use calve_receipt::{
-    FactSubject, HookResult, NotClonedFiles, ServiceReceipt, TrackedFiles, TrackedPlan, WorktreeAddReceipt,
-    WorktreePlanReceipt, path, paths,
+    CloneReceipt, FactSubject, HookResult, NotClonedFiles, ServiceReceipt, TrackedFiles, TrackedPlan,
+    WorktreeAddReceipt, WorktreePlanReceipt, path, paths,
 };
 
 pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -164,7 +164,7 @@ fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAdd
         carried: paths(&files.untracked.carried),
         left: files.untracked.left.clone(),
         dependencies: files.untracked.dependencies.clone(),
-        spares: files.spares.clone(),
+        spares: files.spares.iter().cloned().map(|report| CloneReceipt { report }).collect(),
         ports: own.ports.clone(),
         services: own.services.as_ref().map_or(Ok(Vec::new()), Services::receipts)?,
         env_files: own.env_files.clone(),
@@ -174,7 +174,7 @@ fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAdd
         post_checkout: report.post_checkout.as_ref().map(|hook| HookResult { exit_code: hook.code }),
         warnings: files.warnings.iter().map(wording::git::warning).collect(),
         facts: facts.0,
-        clone: files.clone.clone(),
+        clone: CloneReceipt { report: files.clone.clone() },
         elapsed_ms: report.elapsed.into(),
     })
 }
