@@ -3,6 +3,7 @@
 #[cfg(not(like_macos))]
 mod kernel;
 #[cfg(like_macos)]
+#[path = "../../../tests/like_macos/kernel.rs"]
 mod like;
 mod mounts;
 mod no_extents;
