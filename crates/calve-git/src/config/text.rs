@@ -99,8 +99,11 @@ impl ConfigText<'_> {
 
     /// Returns the line and the column of a byte, both from 1; columns count characters.
     fn line_and_column(&self, at: usize) -> (usize, usize) {
-        let at = (0..=at.min(self.text.len())).rev().find(|&at| self.text.is_char_boundary(at));
-        let before = &self.text[..at.unwrap_or(0)];
+        let mut at = at.min(self.text.len());
+        while !self.text.is_char_boundary(at) {
+            at -= 1;
+        }
+        let before = &self.text[..at];
         let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         (line, column)
