@@ -62,7 +62,7 @@ pub enum RegistryRefusal {
     #[error("there is no such image")]
     NoImage,
     /// 404 for anything else.
-    #[error("it is not there")]
+    #[error("there is no such repository, or no such part (status 404)")]
     NotFound,
     /// 429, or 500 and above, at every attempt.
     #[error("it is busy or out of order (status {0})")]

@@ -169,6 +169,11 @@ impl Record {
     }
 }
 
+/// Writes a record, which others see as a whole or not at all.
+pub(crate) fn write(slot: &Path, record: &Record) -> crate::error::Result<()> {
+    private::write_json(&slot.join(RECORD), record)
+}
+
 /// Records an unready server, and its first process if any. Only this tells a sweep of a killed supervisor's leftovers.
 pub(crate) fn write_begun(slot: &Path, engine: &str, server: Option<u32>) -> crate::error::Result<()> {
     let supervisor = std::process::id();
@@ -181,6 +186,10 @@ pub(crate) fn write_begun(slot: &Path, engine: &str, server: Option<u32>) -> cra
         ..Record::default()
     };
     private::write_json(&slot.join(BEGUN), &begun)
+}
+
+pub(crate) fn read_begun(slot: &Path) -> crate::error::Result<Option<Record>> {
+    private::read_json(&slot.join(BEGUN))
 }
 
 /// Returns `None` until the slot's server is ready.

@@ -13,7 +13,7 @@ use crate::engine::container;
 use crate::engine::memory;
 use crate::engine::{self, Engine};
 use crate::error::{AtPath as _, Error, Operation, Result};
-use crate::files::{private, trash};
+use crate::files::trash;
 use crate::registry::Home;
 use crate::registry::template;
 use crate::registry::{self, Ending, Record, SOCKETS, SocketsNote, lock_all};
@@ -216,8 +216,7 @@ fn end_leftovers(home: &Home, slot: &Path) {
     let record = registry::read(slot).ok().flatten().filter(|record| record.boot == sys::boot());
     record.iter().for_each(|record| kill(&family(record), Instant::now() + Duration::from_secs(2)));
     // Written only without namespaces: in a namespace, a segment of that number was another one.
-    let begun = private::read_json::<Record>(&slot.join(registry::BEGUN)).ok().flatten();
-    if let Some(begun) = begun.filter(|begun| begun.boot == sys::boot())
+    if let Some(begun) = registry::read_begun(slot).ok().flatten().filter(|begun| begun.boot == sys::boot())
         && let Ok(engine) = engine::named(&begun.server.engine)
     {
         end_session(&begun);

@@ -265,8 +265,7 @@ impl<'a> Supervisor<'a> {
         }
         self.record.notifies = launched.notifies;
         self.record.prepared = self.prepared.next.is_some();
-        let spec = self.own.spec();
-        let written = spec.and_then(|spec| private::write_json(&spec.slot.join(registry::RECORD), &self.record));
+        let written = self.own.spec().and_then(|spec| registry::write(&spec.slot, &self.record));
         self.is_record_old = written.is_err();
         written
     }

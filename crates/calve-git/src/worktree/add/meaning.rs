@@ -20,7 +20,7 @@ pub(crate) enum Meaning<'n> {
 }
 
 impl<'n> Meaning<'n> {
-    /// Resolves a name. Refuses one that git refuses, that several remotes have, or that reads like a missing revision.
+    /// Resolves a name that is no pull request's. Refuses one that git refuses, that several remotes have, or that reads like a missing revision.
     pub(crate) fn find(repository: &'n Repository, git: &Git, asked: &'n str) -> Result<Meaning<'n>> {
         let name = branch_name(asked);
         if let Err(refused) = check_name(git, name) {

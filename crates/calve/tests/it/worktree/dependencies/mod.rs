@@ -200,19 +200,6 @@ impl Project {
         assert_eq!(*dependency, expected);
     }
 
-    /// A package is there, and then it is not. With few rounds that is all for the slow installers of Python: uv and pip leave the same.
-    #[track_caller]
-    fn is_compared(&self) {
-        self.is_expected(&self.planned("main"), &self.repo.path, None);
-        let installed = self.repo.join(self.installer.directory);
-        let package =
-            crate::spot::paths_below(&installed).into_iter().find(|path| path.ends_with("p0-1.0.0.dist-info"));
-        let package = installed.join(package.unwrap());
-        fs_err::rename(&package, package.with_extension("away")).unwrap();
-        assert_eq!(self.planned("main")["install_needed"], true);
-        fs_err::rename(package.with_extension("away"), &package).unwrap();
-    }
-
     /// A colleague upgrades, and merges: the main worktree has the new lockfile, and the old packages.
     #[track_caller]
     fn is_upgraded(&self) {

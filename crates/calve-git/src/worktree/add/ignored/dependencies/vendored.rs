@@ -56,7 +56,8 @@ fn replaced(text: &str) -> BTreeSet<String> {
     lines_of(text, "replace").into_iter().map(|words| words.join(" ")).collect()
 }
 
-/// Returns whether `modules.txt` has these replacements and no others. A module that is replaced in every version is there with its own too.
+/// Returns whether `modules.txt` has these replacements and no others. A module that is replaced in every version
+/// is there with its own version, too.
 fn is_replaced(modules: &str, replaced: &BTreeSet<String>) -> bool {
     let lines = modules.lines().filter_map(|line| line.strip_prefix("# ")).filter(|line| line.contains(" => "));
     let vendored: BTreeSet<&str> = lines.collect();

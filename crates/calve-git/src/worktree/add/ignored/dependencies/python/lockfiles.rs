@@ -31,7 +31,7 @@ impl Locked {
     }
 }
 
-/// Returns the interpreters that a lockfile is for, as a package.
+/// Returns the interpreters that a lockfile, or a part of it, is for, as a package.
 fn python(table: &Value, key: &str) -> Option<Locked> {
     Some(Locked { name: PYTHON.to_owned(), version: Some(text_of(table, key)?), ..Locked::default() })
 }
@@ -129,6 +129,7 @@ pub(crate) fn pdm(text: &str) -> Option<Vec<Locked>> {
     let document: Value = toml::from_str(text).ok()?;
     let metadata = &document["metadata"];
     metadata["lock_version"].as_str().filter(|version| version.starts_with("4."))?;
+    let pythons = listed(metadata, "targets").filter_map(|target| python(target, "requires_python"));
     let is_told = listed(metadata, "strategy").any(|word| word == "inherit_metadata");
     let one = |package: &Value| {
         Some(Locked {
@@ -138,7 +139,7 @@ pub(crate) fn pdm(text: &str) -> Option<Vec<Locked>> {
             ..Locked::of(package, !package["path"].is_null())?
         })
     };
-    Some(listed(&document, "package").filter_map(one).chain(python(metadata, "requires_python")).collect())
+    Some(listed(&document, "package").filter_map(one).chain(pythons).collect())
 }
 
 pub(crate) fn pylock(text: &str) -> Option<Vec<Locked>> {

@@ -1,6 +1,6 @@
 //! Environment markers (PEP 508), for the interpreter of a virtual environment.
 
-use pep440_rs::VersionSpecifiers;
+use pep440_rs::{Version, VersionSpecifiers};
 
 use super::version;
 
@@ -84,9 +84,10 @@ impl Interpreter {
         Some(wanted.contains(&own.parse().ok()?))
     }
 
-    /// Returns whether the interpreter is of a version that these specifiers allow, or of an unknown one.
+    /// Returns whether the release is one that these specifiers allow, as uv asks, or unknown.
     pub(super) fn satisfies(&self, wanted: &str) -> bool {
-        self.version.as_ref().is_none_or(|own| version::satisfies(own, wanted))
+        let own = self.version.as_ref().and_then(|own| own.parse::<Version>().ok());
+        own.is_none_or(|own| version::satisfies(&own.only_release().to_string(), wanted) != Some(false))
     }
 }
 

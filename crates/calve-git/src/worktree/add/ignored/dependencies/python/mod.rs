@@ -99,8 +99,8 @@ fn fits(locked: &[Locked], venv: &Venv) -> bool {
     for one in locked.iter().filter(|one| holds(one) != Some(false)) {
         by_name.entry(&one.name).or_default().push(one);
     }
-    let python = locked.iter().filter(|one| one.name == PYTHON).filter_map(|one| one.version.as_deref());
-    if !python.into_iter().all(|wanted| venv.interpreter.satisfies(wanted)) {
+    let mut pythons = locked.iter().filter(|one| one.name == PYTHON).filter_map(|one| one.version.as_deref()).peekable();
+    if pythons.peek().is_some() && !pythons.any(|wanted| venv.interpreter.satisfies(wanted)) {
         return false;
     }
     let is_installed = |one: &&Locked| venv.packages.contains_key(&one.name);
@@ -120,7 +120,7 @@ fn fits(locked: &[Locked], venv: &Venv) -> bool {
 
 impl InstalledPackage {
     fn is(&self, locked: &Locked) -> bool {
-        locked.version.as_ref().is_none_or(|version| version::satisfies(&self.version, version))
+        locked.version.as_ref().is_none_or(|version| version::satisfies(&self.version, version) == Some(true))
             && locked
                 .revision
                 .as_ref()
@@ -181,6 +181,10 @@ mod tests {
         for (wanted, fit) in [(">=3.9", true), (">=3.9, <3.12", true), (">=3.12", false), ("==3.10.*", false)] {
             let text = format!("version = 1\nrequires-python = \"{wanted}\"\n");
             assert_eq!(fits(&lockfiles::uv(&text).unwrap(), &venv(&[])), fit, "{wanted}");
+            let text = format!("lock-version = \"1.0\"\nrequires-python = \"{wanted}\"\n");
+            assert_eq!(fits(&lockfiles::pylock(&text).unwrap(), &venv(&[])), fit, "{wanted}");
+            let text = format!("[metadata]\nlock_version = \"4.5.0\"\n[[metadata.targets]]\nrequires_python = \"{wanted}\"\n");
+            assert_eq!(fits(&lockfiles::pdm(&text).unwrap(), &venv(&[])), fit, "{wanted}");
         }
     }
 

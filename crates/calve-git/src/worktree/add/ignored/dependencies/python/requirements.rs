@@ -1,6 +1,7 @@
 //! `requirements*.txt` (PEP 508).
 
 use super::lockfiles::{Locked, MAIN, normalised};
+use super::version;
 
 /// The shortest name, and so the first file if it is there.
 const OWN: &str = "requirements.txt";
@@ -34,7 +35,7 @@ fn lines(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut open = String::new();
     for line in text.lines() {
-        let line = if line.trim_start().starts_with('#') { "" } else { line.split(" #").next().unwrap_or_default() };
+        let line = if line.trim_start().starts_with('#') { "" } else { line.split(" #").next().and_then(|line| line.split("\t#").next()).unwrap_or_default() };
         match line.trim_end().strip_suffix('\\') {
             Some(beginning) => open.push_str(beginning),
             None => lines.push(std::mem::take(&mut open) + line),
@@ -51,8 +52,8 @@ fn revision(address: &str) -> Option<&str> {
         true => {
             address.rsplit_once('@').map(|(_, revision)| revision).filter(|revision| !revision.contains(['/', ':']))
         }
-        // Credentials and variables are noted in another form.
-        false => Some(address).filter(|address| !address.contains(['@', '$'])),
+        // Paths, credentials, variables and other kinds of repositories (`hg+`) are noted in another form.
+        false => Some(address).filter(|address| address.contains("://") && !address.contains(['@', '$', '+'])),
     }
 }
 
@@ -71,9 +72,12 @@ fn requirement(line: &str, group: &str) -> Option<Locked> {
         rest.strip_prefix('[').and_then(|extras| extras.split_once(']')).map_or(rest, |(_, rest)| rest.trim_start());
     let address = rest.strip_prefix('@').and_then(|address| address.trim().split('#').next());
     let specifiers = rest.trim_matches(['(', ')', ' ']);
+    let specifiers = (address.is_none() && !specifiers.is_empty()).then(|| specifiers.to_owned());
+    // Any version shows whether they can be understood.
+    specifiers.as_ref().map_or(Some(true), |specifiers| version::satisfies("1", specifiers))?;
     Some(Locked {
         name: normalised(name),
-        version: (address.is_none() && !specifiers.is_empty()).then(|| specifiers.to_owned()),
+        version: specifiers,
         revision: address.and_then(revision).map(str::to_owned),
         marker: marker.map(str::to_owned),
         groups: vec![group.to_owned()],
@@ -86,7 +90,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_line_is_read() {
-        let text = "# comment\n-r base.txt\n--index-url https://h\nDjango == 5.0  # why\nzope.interface[a,b]==1.*,>=1\nrequests>=2\n\
+        let text = "# comment\n-r base.txt\n--index-url https://h\nDjango == 5.0  # why\nzope.interface[a,b]==1.*,>=1\nrequests>=2,\t# why\n\
             idna==3.6 ; python_version < '3.8' \\\n    --hash=sha256:1 \\\n    --hash=sha256:2\n./local\nhttps://h/x.whl\n-e .\n\
             mine @ git+https://h/mine@v1#egg=mine\nother @ https://h/o.whl\nname\n\nlast==1\\";
         let (all, is_understood) = read(&[text, "pytest===8"]);
@@ -95,7 +99,7 @@ mod tests {
         let expected = [
             ("django", Some("== 5.0")),
             ("zope-interface", Some("==1.*,>=1")),
-            ("requests", Some(">=2")),
+            ("requests", Some(">=2,")),
             ("idna", Some("==3.6")),
             ("mine", None),
             ("other", None),
@@ -125,6 +129,7 @@ mod tests {
             "./local",
             "https://h/x.whl",
             "git+https://h/x@v1#egg=x",
+            "a>=1.*",
         ] {
             assert!(!read(&["a==1", line]).1, "{line}");
         }

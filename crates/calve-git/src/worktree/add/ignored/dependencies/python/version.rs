@@ -2,14 +2,14 @@
 
 use pep440_rs::{Version, VersionSpecifiers};
 
-/// Returns whether a version is `wanted`: a version, or specifiers such as `>=1.2,<2`.
-pub(super) fn satisfies(version: &str, wanted: &str) -> bool {
+/// Returns whether a version is `wanted`: a version, or specifiers such as `>=1.2,<2`. `None` if one of them is unknown to PEP 440.
+pub(super) fn satisfies(version: &str, wanted: &str) -> Option<bool> {
     let has_operator = wanted.trim_start().starts_with(['=', '!', '<', '>', '~']);
-    let wanted = if has_operator { wanted.to_owned() } else { format!("=={wanted}") };
-    match (version.parse::<Version>(), wanted.parse::<VersionSpecifiers>()) {
-        (Ok(version), Ok(wanted)) => wanted.contains(&version),
-        _ => false,
-    }
+    let wanted = if has_operator { wanted.trim_end_matches([',', ' ']).to_owned() } else { format!("=={wanted}") };
+    let (version, wanted) = (version.parse::<Version>().ok()?, wanted.parse::<VersionSpecifiers>().ok()?);
+    // The library does not pad a version that is shorter than a prefix such as `1.2.*`.
+    let release: Vec<u64> = version.release().iter().copied().chain([0; 4]).collect();
+    Some(wanted.contains(&version.with_release(release)))
 }
 
 #[cfg(test)]
@@ -27,17 +27,23 @@ mod tests {
             ("1.2.3", "1.2.*"),
             ("2.0.4", ">=2.0,<2.1"),
             ("2.0.4", "~= 2.0.1, != 2.0.3"),
-            ("8", "===8"),
+            ("v1", "1"),
+            ("1.0.post1", "1.post1"),
+            ("2.31", ">=2,"),
+            ("1", "!=1.2.*"),
         ] {
-            assert!(satisfies(version, wanted), "{version} {wanted}");
+            assert_eq!(satisfies(version, wanted), Some(true), "{version} {wanted}");
         }
         for (version, wanted) in [
             ("1.1", "1"),
             ("1.0rc1", "1.0"),
             ("2.1", "2.1+cu118"),
             ("1.20.1", "1.2.*"),
-            ("", "1"),
-            ("é1", "2"),
+            ("1.10", "1.1"),
+            ("10", "1"),
+            ("2.1+cpu", "2.1+cu118"),
+            ("1.0.dev1", "1.0.post1"),
+            ("1", "==1.2.*"),
             ("2.0.0", ">=2.1"),
             ("2.0.0", "~=2.1"),
             ("2.0.0", "!=2.0"),
@@ -45,9 +51,11 @@ mod tests {
             ("5.0", "<5"),
             ("2.1.0+cu118", ">2.1.0"),
             ("1.0rc1", ">=1.0"),
-            ("1", ">=x"),
         ] {
-            assert!(!satisfies(version, wanted), "{version} {wanted}");
+            assert_eq!(satisfies(version, wanted), Some(false), "{version} {wanted}");
+        }
+        for (version, wanted) in [("", "1"), ("é1", "2"), ("1", ">=x"), ("1", ">=1.*")] {
+            assert_eq!(satisfies(version, wanted), None, "{version} {wanted}");
         }
     }
 }
