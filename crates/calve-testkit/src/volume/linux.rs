@@ -55,8 +55,8 @@ pub(super) fn obstacle(builder: &VolumeBuilder) -> Option<String> {
         return Some(format!("mounting {name} needs root"));
     }
     let (mkfs, _) = mkfs(builder.file_system)?;
-    if find_program(mkfs).is_none() {
-        return Some(format!("the program `{mkfs}` is not installed"));
+    if let Some(missing) = [mkfs, "losetup"].into_iter().find(|program| find_program(program).is_none()) {
+        return Some(format!("the program `{missing}` is not installed"));
     }
     (!*HAS_LOOP_DEVICES).then(|| format!("mounting {name} needs loop devices"))
 }

@@ -99,7 +99,8 @@ fn fits(locked: &[Locked], venv: &Venv) -> bool {
     for one in locked.iter().filter(|one| holds(one) != Some(false)) {
         by_name.entry(&one.name).or_default().push(one);
     }
-    let mut pythons = locked.iter().filter(|one| one.name == PYTHON).filter_map(|one| one.version.as_deref()).peekable();
+    let mut pythons =
+        locked.iter().filter(|one| one.name == PYTHON).filter_map(|one| one.version.as_deref()).peekable();
     if pythons.peek().is_some() && !pythons.any(|wanted| venv.interpreter.satisfies(wanted)) {
         return false;
     }
@@ -183,7 +184,8 @@ mod tests {
             assert_eq!(fits(&lockfiles::uv(&text).unwrap(), &venv(&[])), fit, "{wanted}");
             let text = format!("lock-version = \"1.0\"\nrequires-python = \"{wanted}\"\n");
             assert_eq!(fits(&lockfiles::pylock(&text).unwrap(), &venv(&[])), fit, "{wanted}");
-            let text = format!("[metadata]\nlock_version = \"4.5.0\"\n[[metadata.targets]]\nrequires_python = \"{wanted}\"\n");
+            let text =
+                format!("[metadata]\nlock_version = \"4.5.0\"\n[[metadata.targets]]\nrequires_python = \"{wanted}\"\n");
             assert_eq!(fits(&lockfiles::pdm(&text).unwrap(), &venv(&[])), fit, "{wanted}");
         }
     }

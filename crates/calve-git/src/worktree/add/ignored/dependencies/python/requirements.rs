@@ -35,7 +35,11 @@ fn lines(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut open = String::new();
     for line in text.lines() {
-        let line = if line.trim_start().starts_with('#') { "" } else { line.split(" #").next().and_then(|line| line.split("\t#").next()).unwrap_or_default() };
+        let line = if line.trim_start().starts_with('#') {
+            ""
+        } else {
+            line.split(" #").next().and_then(|line| line.split("\t#").next()).unwrap_or_default()
+        };
         match line.trim_end().strip_suffix('\\') {
             Some(beginning) => open.push_str(beginning),
             None => lines.push(std::mem::take(&mut open) + line),
