@@ -123,7 +123,6 @@ impl<'r> Registration<'r> {
             None => format!("{}\n", request.target.oid),
         };
         fs_err::write(self.directory.join("HEAD"), head)?;
-        entries::note(&self.directory, entries::DONOR, &request.donor)?;
         fs_err::write(self.directory.join(DATA_SOURCE), request.data_source.as_deref().unwrap_or(NO_SOURCE))?;
         self.copy_settings()
     }
@@ -192,6 +191,8 @@ impl<'r> Registration<'r> {
                 }
             }
         }
+        // Its time shows later which files are as they were cloned.
+        entries::note(&self.directory, entries::DONOR, &self.request.donor)?;
         let pointer = [b"gitdir: ", self.directory.as_os_str().as_bytes(), b"\n"].concat();
         let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(files.join(".git"))?;
         Ok(file.write_all(&pointer)?)
