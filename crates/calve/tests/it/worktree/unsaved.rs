@@ -1,12 +1,14 @@
 //! What only a worktree has: each thing is named before it goes, and none goes unasked.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use calve_testkit::{FileSystem, Volume};
 use serde_json::json;
 
 use super::repo::{Repo, git, is_clean, write};
-use crate::spot::eventually_nothing_left;
+use crate::spot::{Spot, eventually_nothing_left};
 
 /// The worktree `x`, which must not go.
 pub(super) struct Guarded {
@@ -227,6 +229,24 @@ fn a_file_that_differs_is_moved_aside_whatever_its_size_and_time_are() {
         let expected = if changed == "nothing" { json!(null) } else { json!([".env.own"]) };
         assert_eq!(removed["kept"]["files"], expected, "{changed}");
     }
+}
+
+#[test]
+fn force_loses_only_the_ignored_files_that_cannot_be_moved_aside() {
+    let Some(volume) = Volume::with_size(FileSystem::Ext4, 24 << 20) else { return };
+    let repo = Repo::at(Spot::at(volume));
+    let elsewhere = Spot::anywhere();
+    let path = elsewhere.join("x");
+    repo.add([OsStr::new("x"), OsStr::new("--path"), path.as_os_str()]);
+    write(&path.join("large.log"), &"x".repeat(40 << 20));
+    write(&path.join("small.log"), "notes\n");
+    repo.calve(["remove", "x"]).fails(1).hints();
+    assert!(path.join("small.log").exists() && kept(&repo).is_empty());
+    let removed = repo.calve(["remove", "-f", "--json", "x"]).succeeds().says(&["lost ignored", "`large.log`"]).json();
+    assert_eq!((&removed["kept"]["files"], &removed["kept"]["bytes"]), (&json!(["small.log"]), &json!(6)));
+    assert_eq!(removed["lost"][0]["paths"], json!(["large.log"]));
+    assert_eq!(fs_err::read_to_string(kept(&repo)[0].join("small.log")).unwrap(), "notes\n");
+    assert!(!path.exists());
 }
 
 #[test]
