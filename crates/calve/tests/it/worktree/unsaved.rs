@@ -327,6 +327,9 @@ fn force_moves_ignored_files_aside_and_names_what_is_lost() {
     // What git cannot read, and what cannot be moved aside, still goes by force.
     let broken = x.repo.add(["broken"]);
     fs_err::write(x.repo.join(".git/worktrees/proj.broken/index"), "no index").unwrap();
+    let listed = x.repo.calve(["list"]).succeeds().stdout;
+    let line = listed.lines().find(|line| line.contains("proj.broken")).unwrap();
+    assert!(line.contains("unreadable") && listed.matches("unreadable").count() == 1, "{listed}");
     x.repo.calve(["remove", "broken"]).fails(1);
     x.repo.calve(["remove", "-f", "broken"]).succeeds().says(&["lost"]);
     assert!(!broken.exists());
