@@ -8,7 +8,8 @@ use calve_core::internal::ShownPath;
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::{path_of, real};
-use crate::remedy::Remedy;
+use crate::remedy::{Remedy, UnfinishedOperation};
+use crate::repository::operation::returning;
 use crate::repository::origins::{Origins, decide};
 use crate::repository::reference_list::References;
 use crate::repository::references::{Refspec, refspecs};
@@ -132,7 +133,19 @@ impl Repository {
     /// Returns git's own directory for the worktree listed at this path.
     pub(crate) fn own_directory(&self, path: &Path) -> Option<&Path> {
         let worktree = self.worktrees.iter().find(|worktree| worktree.path == path && !worktree.is_bare)?;
+        self.directory_of(worktree)
+    }
+
+    fn directory_of<'r>(&'r self, worktree: &'r Worktree) -> Option<&'r Path> {
         if worktree.is_main { Some(&self.common) } else { worktree.entry.as_deref() }
+    }
+
+    /// Returns the first worktree with an operation that `find` finds in its git directory.
+    pub(crate) fn with_operation(
+        &self,
+        find: impl Fn(&Path) -> Option<UnfinishedOperation>,
+    ) -> Option<(&Worktree, UnfinishedOperation)> {
+        self.worktrees.iter().find_map(|worktree| Some((worktree, find(self.directory_of(worktree)?)?)))
     }
 
     pub(crate) fn is_set(&self, name: &str) -> bool {
@@ -192,6 +205,10 @@ impl Repository {
         let found = self.worktrees.iter().find(by_branch).or_else(|| self.worktrees.iter().find(by_path));
         let text = || format!("there is no worktree of the branch or at the path `{}`", ShownPath(what));
         let unknown = || Error::refused(text(), Remedy::NameListedWorktree);
+        let found = found.or_else(|| {
+            let names = self.references.names_of(what.to_str()?);
+            self.with_operation(|own| returning(own, &names)).map(|(worktree, _)| worktree)
+        });
         found.or_else(|| self.worktrees.iter().find(by_name)).ok_or_else(unknown)
     }
 

@@ -23,15 +23,20 @@ pub(crate) fn unfinished(directory: &Path) -> Option<UnfinishedOperation> {
     UNFINISHED.iter().find(|(name, _)| is_there(name)).map(|(_, operation)| *operation)
 }
 
-/// Returns the unfinished operation here, if it will go back to a branch with one of these names, or move it.
-pub(crate) fn holding(directory: &Path, names: &HashSet<String>) -> Option<UnfinishedOperation> {
+/// Returns the unfinished operation here, if it will go back to a branch with one of these names.
+pub(crate) fn returning(directory: &Path, names: &HashSet<String>) -> Option<UnfinishedOperation> {
     let files = [
         ("rebase-merge/head-name", UnfinishedOperation::Rebase),
         ("rebase-apply/head-name", UnfinishedOperation::Rebase),
-        ("rebase-merge/update-refs", UnfinishedOperation::Rebase),
         ("BISECT_START", UnfinishedOperation::Bisect),
     ];
     files.into_iter().find(|(file, _)| names_one(&directory.join(file), names)).map(|(_, operation)| operation)
+}
+
+/// Returns the unfinished operation here, if it will go back to a branch with one of these names, or move it.
+pub(crate) fn holding(directory: &Path, names: &HashSet<String>) -> Option<UnfinishedOperation> {
+    let moves = || names_one(&directory.join("rebase-merge/update-refs"), names);
+    returning(directory, names).or_else(|| moves().then_some(UnfinishedOperation::Rebase))
 }
 
 /// Returns whether a line of git's file is one of these names, in full or without `refs/heads/`.

@@ -295,7 +295,7 @@ impl<'r> Going<'r> {
         };
         let remove = self.removal();
         let Going { repository, options, worktree, linked } = self;
-        let (mut trashed, mut kept) = (None, None);
+        let (mut trashed, mut kept, mut left) = (None, None, ignored(&unsaved));
         let mut was_gone = linked.is_none();
         // Another removal of it ends first, with its entry and its branch.
         let _turn = worktree.entry.as_deref().map(take_turn).transpose().map_err(|error| match &worktree.entry {
@@ -306,20 +306,14 @@ impl<'r> Going<'r> {
             return Err(removed_meanwhile(&worktree));
         }
         if let Some(linked) = linked {
-            kept = match unsaved::keep(&repository.common, &linked, &ignored(&unsaved)) {
-                // Force also applies when the disk is full.
-                Err(_) if options.is_forced => None,
-                kept => kept?,
-            };
+            kept = unsaved::keep(&repository.common, &linked, &mut left, options.is_forced)?;
             match calve_core::internal::remove_opened(&linked.path, linked.root(), &remove) {
                 Ok(report) => trashed = report.trashed,
+                // Removed by a program that knows nothing of entries.
+                Err(calve_core::Error::Missing(_)) => was_gone = true,
                 Err(error) => {
                     kept.take().into_iter().for_each(|kept| kept.undo(linked.root()));
-                    match error {
-                        // Removed by a program that knows nothing of entries.
-                        calve_core::Error::Missing(_) => was_gone = true,
-                        error => return Err(error.into()),
-                    }
+                    return Err(error.into());
                 }
             }
         }
@@ -337,7 +331,8 @@ impl<'r> Going<'r> {
         });
         let is_deleted = matches!(deleted, Ok(true));
         let (deleted_branch, staying_branch) = if is_deleted { (going_branch, None) } else { (None, going_branch) };
-        let lost = unsaved.into_iter().filter(|item| item.needs_force() || kept.is_none()).collect();
+        let left = (!left.is_empty()).then_some(UnsavedItem::Ignored(left));
+        let lost = unsaved.into_iter().filter(UnsavedItem::needs_force).chain(left).collect();
         let home = repository.main().or(worktree.path.parent()).unwrap_or(&repository.common).to_path_buf();
         let Worktree { path, branch, .. } = worktree;
         let elapsed = started.elapsed();

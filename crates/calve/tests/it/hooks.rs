@@ -195,6 +195,8 @@ fn a_hook_that_fails_leaves_the_worktree_and_says_so() {
     let failed = project.calve(["worktree", "remove", "--yes", "-f", "a"]).fails(1);
     failed.says(&["the worktree is still there; put right what the hook said, or use `--no-hooks`"]);
     assert!(project.worktree("a").exists());
+    let failed = project.calve(["worktree", "add", "--yes", "--json", "b"]).fails(1).json();
+    assert_eq!(failed["path"], project.worktree("b").to_str().unwrap());
 }
 
 #[test]

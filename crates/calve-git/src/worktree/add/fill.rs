@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use calve_core::internal::{FileSet, FileSetState, ShownPath};
 use calve_core::report::SkippedEntry;
@@ -66,6 +67,8 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     request.path.clone_from(&here);
     if request.repository.own != request.repository.common {
         entries::note(&request.repository.own, entries::DONOR, &request.donor)?;
+        // Its time proves nothing about the files here, which may have changed before.
+        File::open(request.repository.own.join(entries::DONOR))?.file().set_modified(SystemTime::UNIX_EPOCH)?;
     }
     if options.trust == Trust::No {
         judge(&mut request, &here)?;

@@ -37,24 +37,25 @@ pub(crate) struct Selector {
     whole: HashSet<GitPath>,
     pub(crate) rules: Rules,
     nested: HashSet<PathBuf>,
-    replaced: HashSet<PathBuf>,
+    /// Entries that stay, although the directory around them is taken as a whole.
+    staying: HashSet<PathBuf>,
     pointers: Mutex<Vec<PathBuf>>,
 }
 
 impl Selector {
-    pub(crate) fn new(rules: Rules, nested: HashSet<PathBuf>, replaced: HashSet<PathBuf>) -> Selector {
-        let mut plan = Selector { rules, nested, replaced, ..Selector::default() };
+    /// Takes these roots, of which one may be inside another.
+    pub(crate) fn new<'r>(
+        rules: Rules,
+        nested: HashSet<PathBuf>,
+        staying: HashSet<PathBuf>,
+        roots: impl Iterator<Item = &'r UntrackedEntry> + Clone,
+    ) -> Selector {
+        let path = |root: &'r UntrackedEntry| root.path.as_os_str().as_bytes();
+        let whole = roots.clone().filter(|root| root.is_directory).map(|root| path(root).to_vec()).collect();
+        let mut plan = Selector { whole, rules, nested, staying, ..Selector::default() };
         plan.directories.insert(Vec::new(), Directory::default());
+        roots.for_each(|root| plan.insert(path(root), NameDecision::Whole));
         plan
-    }
-
-    /// Adds a carried root. All roots come before the first [`Self::file`].
-    pub(crate) fn root(&mut self, root: &UntrackedEntry) {
-        let path = root.path.as_os_str().as_bytes();
-        self.insert(path, NameDecision::Whole);
-        if root.is_directory {
-            self.whole.insert(path.to_vec());
-        }
     }
 
     pub(crate) fn file(&mut self, path: &[u8]) {
@@ -73,7 +74,8 @@ impl Selector {
             parent.names.entry(name.to_vec()).or_insert(NameDecision::Inside);
             let is_in_whole = parent.rest;
             // The rules judge a directory once, when it is entered: if they leave it, only listed names are taken.
-            let rest = self.whole.contains(path) || is_in_whole && self.rules.leave(&path_of(path), true).is_none();
+            let stays = |path: &Path| self.staying.contains(path) || self.rules.leave(path, true).is_some();
+            let rest = self.whole.contains(path) || is_in_whole && !stays(&path_of(path));
             self.directories.insert(path.to_vec(), Directory { names: HashMap::new(), rest });
         }
         self.directories.entry(path.to_vec()).or_default()
@@ -91,7 +93,7 @@ impl Selector {
                 Some(only) if !only.may_have(path, is_directory) => Decision::Leave,
                 _ => Decision::Take,
             },
-            NameDecision::Whole if is_directory && self.replaced.contains(path) => Decision::Leave,
+            NameDecision::Whole if self.staying.contains(path) => Decision::Leave,
             NameDecision::Whole if is_directory && self.nested.contains(path) => {
                 Decision::LeaveBecause(left_behind::NESTED_WORKTREE)
             }
@@ -150,13 +152,13 @@ mod tests {
     #[test]
     fn files_roots_and_what_is_between_are_told_apart() {
         let nested = HashSet::from([PathBuf::from("cache/wt")]);
-        let mut plan = Selector::new(Rules::default(), nested, HashSet::new());
         let root = |path: &str, is_directory| UntrackedEntry { path: path.into(), is_directory };
-        plan.root(&root("cache", true));
-        plan.root(&root("a/b/out", true));
-        plan.root(&root(".env", false));
+        let roots = [root("cache/deep/x", false), root("cache", true), root("a/b/out", true), root(".env", false)];
+        let staying = HashSet::from(["cache/log".into(), "cache/out".into()]);
+        let mut plan = Selector::new(Rules::default(), nested, staying, roots.iter());
         plan.file(b"a/file");
         plan.file(b"cache/deep/tracked");
+        plan.file(b"cache/out/tracked");
         let taken = |path: &str, is_directory| {
             let path = Path::new(path);
             let decision = plan.choose(path, is_directory);
@@ -179,6 +181,10 @@ mod tests {
             ("cache/deep/tracked", false, true),
             ("cache/deep/beside", false, true),
             ("cache/wt", true, false),
+            ("cache/log", false, false),
+            ("cache/out", true, true),
+            ("cache/out/tracked", false, true),
+            ("cache/out/beside", false, false),
             (".env", false, true),
             (".git", true, false),
         ] {
@@ -189,8 +195,8 @@ mod tests {
     #[test]
     fn beside_a_tracked_file_in_a_directory_of_secrets_nothing_is_taken() {
         let rules = Rules { secrets: crate::config::Secrets::Leave, ..Rules::default() };
-        let mut plan = Selector::new(rules, HashSet::new(), HashSet::new());
-        plan.root(&UntrackedEntry { path: "ign".into(), is_directory: true });
+        let root = UntrackedEntry { path: "ign".into(), is_directory: true };
+        let mut plan = Selector::new(rules, HashSet::new(), HashSet::new(), std::iter::once(&root));
         plan.file(b"ign/.env.d/tracked");
         let taken = ["ign/.env.d/tracked", "ign/.env.d/prod", "ign/x"]
             .map(|path| plan.choose(Path::new(path), false) == Decision::Take);

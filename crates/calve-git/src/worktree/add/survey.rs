@@ -106,7 +106,7 @@ pub(crate) fn survey(
         let (tracked, entries, changed, worktrees) = (&tracked, &entries, &changed, &repository.worktrees);
         dependencies = Choice { tracked, entries, worktrees, changed }.dependencies()?;
     }
-    let replaced = replaced(donor, &dependencies, &mut entries);
+    let mut staying = replaced(donor, &dependencies, &mut entries);
     if carries {
         status.untracked.iter().for_each(|entry| entries.add(entry.clone()));
     }
@@ -114,16 +114,24 @@ pub(crate) fn survey(
     let own = roots.extract_if(.., |root| !root.is_directory && is_own_env_file(donor, &root.path));
     let env_files = own.map(|root| root.path).collect();
     let uncommitted = if carries { 0 } else { uncommitted(&status, &nested) };
-    let may_show = !carries && (tracked.ignores_otherwise || hidden_in_untracked(&status));
-    let is_inside_of: Vec<PathBuf> = nested.iter().chain(&replaced).cloned().collect();
-    let mut plan = Selector::new(rules, nested, replaced);
+    let inside = ignored_in_untracked(&status);
+    let has_rules = || status.untracked.iter().any(|one| one.path.ends_with(".gitignore"));
+    let may_show = !carries && (tracked.ignores_otherwise || !inside.is_empty() || has_rules());
+    let carried: HashSet<&PathBuf> = roots.iter().map(|root| &root.path).collect();
+    staying.extend(inside.into_iter().filter(|path| !carried.contains(path)).cloned());
     let tracks_below = |path: &Path| tracked.at_or_below(path.as_os_str().as_encoded_bytes()).next().is_some();
-    let is_elsewhere = |root: &Path| is_inside_of.iter().any(|path| path.starts_with(root)) || tracks_below(root);
+    let overlaps = |a: &Path, b: &Path| a != b && (a.starts_with(b) || b.starts_with(a));
+    let is_elsewhere = |root: &Path| {
+        nested.iter().chain(&staying).any(|path| path.starts_with(root))
+            || carried.iter().any(|other| overlaps(other, root))
+            || tracks_below(root)
+    };
     let spare_roots = match &spare {
         Some(_) => Vec::new(),
         None => spares::with_spares(donor, &roots, &options.clone, is_elsewhere)?,
     };
-    roots.iter().filter(|root| !spare_roots.contains(&root.path)).for_each(|root| plan.root(root));
+    let cloned = roots.iter().filter(|root| !spare_roots.contains(&root.path));
+    let mut plan = Selector::new(rules, nested, staying, cloned);
     tracked.cloned().for_each(|path| plan.file(path));
     changed.iter().filter(|path| exists(donor, path)).for_each(|path| plan.file(path));
     Ok(Survey {
@@ -244,11 +252,12 @@ fn replaced(donor: &Path, dependencies: &[Dependency], entries: &mut CarriedEntr
     replaced
 }
 
-/// Returns whether an ignored entry is in an untracked directory: the rule for it may be in there and stay behind.
-fn hidden_in_untracked(status: &Status) -> bool {
-    status.untracked.iter().any(|UntrackedEntry { path, is_directory }| {
-        path.ends_with(".gitignore") || *is_directory && status.ignored.iter().any(|one| one.path.starts_with(path))
-    })
+/// Returns the ignored entries in untracked directories: the rule for one may be in there and stay behind.
+fn ignored_in_untracked(status: &Status) -> Vec<&PathBuf> {
+    let directories = status.untracked.iter().filter(|one| one.is_directory);
+    let around: HashSet<&Path> = directories.map(|one| one.path.as_path()).collect();
+    let ignored = status.ignored.iter().map(|one| &one.path);
+    ignored.filter(|path| path.ancestors().any(|above| around.contains(above))).collect()
 }
 
 /// Returns a warning for each filter that would run the tree's code, with the number of files that stay as stored.

@@ -2,7 +2,8 @@ use calve_core::internal::ShownPath;
 
 use crate::error::{Error, Result};
 use crate::git::Git;
-use crate::remedy::Remedy;
+use crate::remedy::{Remedy, UnfinishedOperation};
+use crate::repository::operation::holding;
 use crate::repository::standing::WorktreeState;
 use crate::repository::{Repository, Worktree};
 use crate::transfer_failure::TransferFailure;
@@ -68,7 +69,7 @@ pub(crate) fn resolve(repository: &Repository, asked: &str, options: &AddOptions
     }
     match Meaning::find(repository, &git, asked)? {
         Meaning::Local(branch, oid) => {
-            check_free(&repository.worktrees, branch)?;
+            check_free(repository, branch)?;
             Ok(AddTarget { branch: Some(branch.to_owned()), ..AddTarget::at(oid) })
         }
         Meaning::Remote(found) => {
@@ -165,7 +166,7 @@ fn from_pull_request(repository: &Repository, git: &Git, options: &AddOptions, n
         return Err(Error::refused(text, Remedy::AddRemote));
     };
     if !options.is_detached {
-        check_free(&repository.worktrees, &name)?;
+        check_free(repository, &name)?;
     }
     // A reference of this process alone, for a moment: FETCH_HEAD is shared with other fetches.
     let kept = format!("{FETCHED}{number}-{}", std::process::id());
@@ -199,8 +200,18 @@ fn from_pull_request(repository: &Repository, git: &Git, options: &AddOptions, n
     Ok(AddTarget { branch: Some(name), is_new: local.is_none(), pull_request: Some(number), ..AddTarget::at(oid) })
 }
 
+/// Refuses a branch that a worktree has, or will have again: a rebase and a bisection detach HEAD. git, too, keeps it for them.
+fn check_free(repository: &Repository, name: &str) -> Result<()> {
+    check_not_checked_out(&repository.worktrees, name)?;
+    let names = repository.references.names_of(name);
+    let Some((worktree, operation)) = repository.with_operation(|own| holding(own, &names)) else { return Ok(()) };
+    let work = if operation == UnfinishedOperation::Bisect { "bisected" } else { "rebased" };
+    let text = format!("the branch `{}` is being {work} in `{}`", ShownPath(name), ShownPath(&worktree.path));
+    Err(Error::refused(text, Remedy::FinishElsewhere(operation)))
+}
+
 /// Refuses a branch that a worktree has checked out: only one worktree can.
-pub(crate) fn check_free(worktrees: &[Worktree], name: &str) -> Result<()> {
+pub(crate) fn check_not_checked_out(worktrees: &[Worktree], name: &str) -> Result<()> {
     let has_it = |worktree: &&Worktree| worktree.branch.as_deref() == Some(name);
     let Some(other) = worktrees.iter().find(has_it) else { return Ok(()) };
     if matches!(other.standing, WorktreeState::Moved(_)) {

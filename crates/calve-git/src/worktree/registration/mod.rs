@@ -21,17 +21,16 @@ use crate::error::{Error, Result};
 use crate::file_lock::{lock, lock_directory};
 use crate::git::Git;
 use crate::paths::{check_writable, if_there, is_missing, numbered, path_of, write_at_once};
-use crate::remedy::{Remedy, UnfinishedOperation};
+use crate::remedy::Remedy;
 use crate::repository;
 use crate::repository::Repository;
 use crate::repository::entries::{self, DATA_SOURCE, GITDIR, NO_SOURCE, branch_in};
-use crate::repository::operation::holding;
 use crate::repository::references::BRANCH_MARK;
 use crate::repository::state::LinkedWorktree;
 use crate::trust::{self, Provenance};
 use crate::worktree::add::options::Trust;
 use crate::worktree::add::request::AddRequest;
-use crate::worktree::add::target::{AddTarget, check_free};
+use crate::worktree::add::target::{AddTarget, check_not_checked_out};
 use crate::worktree::agent_turn;
 use crate::worktree::unsaved::sweep_kept;
 
@@ -62,7 +61,7 @@ pub(crate) struct Registration<'r> {
 }
 
 impl<'r> Registration<'r> {
-    /// Makes the entry unless a run, rebase or bisection has the branch. git called it free; [`Self::seal`] asks again.
+    /// Makes the entry unless a run has the branch. git called it free; [`Self::seal`] asks again.
     pub(crate) fn begin(request: &'r AddRequest) -> Result<Self> {
         let AddRequest { repository, path, target, .. } = request;
         let common = &repository.common;
@@ -123,7 +122,6 @@ impl<'r> Registration<'r> {
             None => format!("{}\n", request.target.oid),
         };
         fs_err::write(self.directory.join("HEAD"), head)?;
-        entries::note(&self.directory, entries::DONOR, &request.donor)?;
         fs_err::write(self.directory.join(DATA_SOURCE), request.data_source.as_deref().unwrap_or(NO_SOURCE))?;
         self.copy_settings()
     }
@@ -170,7 +168,7 @@ impl<'r> Registration<'r> {
         if let Some(branch) = &target.branch {
             let (git, names) = (repository.git(), repository.references.names_of(branch));
             if may_be_checked_out(&repository.common, &self.directory, &names)? {
-                check_free(&repository::list(&git)?, branch)?;
+                check_not_checked_out(&repository::list(&git)?, branch)?;
             }
             if !target.is_new || may_be_there(&repository.common, branch)? {
                 check_unmoved(&git, branch, target)?;
@@ -192,6 +190,8 @@ impl<'r> Registration<'r> {
                 }
             }
         }
+        // Its time shows later which files are as they were cloned.
+        entries::note(&self.directory, entries::DONOR, &self.request.donor)?;
         let pointer = [b"gitdir: ", self.directory.as_os_str().as_bytes(), b"\n"].concat();
         let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(files.join(".git"))?;
         Ok(file.write_all(&pointer)?)
@@ -296,16 +296,11 @@ fn is_being_added(common: &Path, names: &HashSet<String>) -> Result<bool> {
 fn check_branch(repository: &Repository, branch: Option<&str>) -> Result<()> {
     let Some(branch) = branch else { return Ok(()) };
     let (common, names) = (&repository.common, repository.references.names_of(branch));
-    if is_being_added(common, &names)? {
-        let text = format!("a worktree of the branch `{}` is being made by another calve", ShownPath(branch));
-        return Err(Error::refused(text, Remedy::WaitOrChooseAnotherBranch));
+    if !is_being_added(common, &names)? {
+        return Ok(());
     }
-    // Both detach HEAD and come back to their branch. git, too, keeps it for them.
-    let mut all = entries::all(common)?.into_iter().chain([common.clone()]);
-    let Some(operation) = all.find_map(|directory| holding(&directory, &names)) else { return Ok(()) };
-    let work = if operation == UnfinishedOperation::Bisect { "bisected" } else { "rebased" };
-    let text = format!("the branch `{}` is being {work} in another worktree", ShownPath(branch));
-    Err(Error::refused(text, Remedy::FinishElsewhere(operation)))
+    let text = format!("a worktree of the branch `{}` is being made by another calve", ShownPath(branch));
+    Err(Error::refused(text, Remedy::WaitOrChooseAnotherBranch))
 }
 
 /// Returns whether a branch may exist: a reference is a file of its own, or a line in `packed-refs`.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::Metadata;
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use calve_core::internal::is_trash;
 
@@ -15,10 +15,16 @@ use crate::unsaved_item::{IgnoredFile, UnsavedItem};
 use crate::worktree::add::ignored::rules;
 use crate::worktree::status::UntrackedEntry;
 
+/// A worktree that may have the same files.
+pub(super) struct Donor {
+    pub(super) root: PathBuf,
+    /// When files had been cloned from it, in seconds and nanoseconds. `None`: none were.
+    pub(super) cloned: Option<(i64, i64)>,
+}
+
 pub(super) struct IgnoredSearch<'w> {
     root: &'w Path,
-    donors: Vec<PathBuf>,
-    made: Option<SystemTime>,
+    donors: Vec<Donor>,
     /// Directories of donors, and whether they exist without a link on the way.
     is_real: HashMap<PathBuf, bool>,
     found: Vec<IgnoredFile>,
@@ -53,8 +59,8 @@ const BUILT_INSIDE: &[&str] = &["CACHEDIR.TAG", "CMakeCache.txt", "build.ninja",
 
 impl<'w> IgnoredSearch<'w> {
     /// No path may have links in it.
-    pub(super) fn new(root: &'w Path, donors: Vec<PathBuf>, made: Option<SystemTime>) -> Self {
-        Self { root, donors, made, is_real: HashMap::new(), found: Vec::new(), unread: BTreeMap::new() }
+    pub(super) fn new(root: &'w Path, donors: Vec<Donor>) -> Self {
+        Self { root, donors, is_real: HashMap::new(), found: Vec::new(), unread: BTreeMap::new() }
     }
 
     pub(super) fn add_all(&mut self, entries: &[UntrackedEntry], below: &Path) {
@@ -152,31 +158,31 @@ impl<'w> IgnoredSearch<'w> {
         Ok(())
     }
 
-    /// Returns whether a donor has the same file. Size and time suffice if older than the worktree: later times repeat.
+    /// Returns whether a donor has the same file. Size and time suffice if neither file has changed since one was cloned from the other.
     fn has_same(&mut self, donor: usize, path: &Path, there: &Path, found: &Metadata) -> bool {
         if !self.is_really_in(donor, path.parent().unwrap_or(Path::new(""))) {
             return false;
         }
-        let other = self.donors[donor].join(path);
+        let Donor { root, cloned } = &self.donors[donor];
+        let other = root.join(path);
         let Ok(kept) = fs_err::symlink_metadata(&other) else { return false };
         if found.is_symlink() || kept.is_symlink() {
             let (Ok(ours), Ok(theirs)) = (fs_err::read_link(there), fs_err::read_link(&other)) else { return false };
-            return ours == theirs || leads_alike((there, &ours, self.root), (&other, &theirs, &self.donors[donor]));
+            return ours == theirs || leads_alike((there, &ours, self.root), (&other, &theirs, root));
         }
-        let is_unchanged = || {
-            let changed = found.modified().ok()?;
-            let is_before = changed.checked_add(Duration::from_secs(1))? < self.made?;
-            Some(is_before && kept.modified().ok()? == changed)
-        };
+        // A program can set any other time.
+        let is_older = |file: &Metadata| cloned.is_some_and(|cloned| (file.ctime(), file.ctime_nsec()) < cloned);
+        let modified = |file: &Metadata| (file.mtime(), file.mtime_nsec());
+        let is_unchanged = is_older(found) && is_older(&kept) && modified(found) == modified(&kept);
         kept.is_file()
             && kept.len() == found.len()
-            && (is_unchanged() == Some(true) || have_same_contents(there, &other).unwrap_or(false))
+            && (is_unchanged || have_same_contents(there, &other).unwrap_or(false))
     }
 
     /// Returns whether a donor really has a directory: a link could lead back to the worktree that goes.
     fn is_really_in(&mut self, donor: usize, directory: &Path) -> bool {
         let is_real = |at: &PathBuf| at.is_dir() && fs_err::canonicalize(at).is_ok_and(|real| real == *at);
-        *self.is_real.entry(self.donors[donor].join(directory)).or_insert_with_key(is_real)
+        *self.is_real.entry(self.donors[donor].root.join(directory)).or_insert_with_key(is_real)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::directory::{open_below, open_directory};
 use crate::error::{Result, failed};
 use crate::paths::{check_writable, numbered};
 use crate::repository::state::LinkedWorktree;
-use crate::unsaved_item::{IgnoredFile, bytes};
+use crate::unsaved_item::IgnoredFile;
 
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
@@ -44,23 +44,39 @@ pub struct KeptFiles {
     pub losses: Vec<Warning>,
 }
 
-pub(crate) fn keep(common: &Path, linked: &LinkedWorktree, files: &[IgnoredFile]) -> Result<Option<KeptFiles>> {
+/// Keeps all files, or those that can be kept if `is_forced`: the others stay in `files`.
+pub(crate) fn keep(
+    common: &Path,
+    linked: &LinkedWorktree,
+    files: &mut Vec<IgnoredFile>,
+    is_forced: bool,
+) -> Result<Option<KeptFiles>> {
     if files.is_empty() {
         return Ok(None);
     }
-    let directory = new_directory(&place(common), &linked.path)?;
-    let mut kept = KeptFiles { directory, files: Vec::new(), bytes: bytes(files), losses: Vec::new() };
-    let is_kept = match kept.link_all(linked.root(), files) {
-        Ok(false) => kept.clone_all(linked, files),
-        tried => tried.map(drop),
+    let directory = match new_directory(&place(common), &linked.path) {
+        Err(_) if is_forced => return Ok(None),
+        made => made?,
     };
-    match is_kept {
-        Ok(()) => Ok(Some(kept)),
-        Err(error) => {
-            kept.undo(linked.root());
-            Err(error)
-        }
+    let mut kept = KeptFiles { directory, files: Vec::new(), bytes: 0, losses: Vec::new() };
+    let is_kept = match kept.link_all(linked.root(), files) {
+        Ok(true) => Ok(()),
+        Err(error) if !is_forced => Err(error),
+        _ => kept.clone_all(linked, files, is_forced),
+    };
+    if !is_forced && let Err(error) = is_kept {
+        kept.undo(linked.root());
+        return Err(error);
     }
+    let names: HashSet<&PathBuf> = kept.files.iter().collect();
+    kept.bytes = files.extract_if(.., |file| names.contains(&file.path)).map(|file| file.bytes).sum();
+    // A program may have removed some of the others since.
+    files.retain(|file| fs_err::symlink_metadata(linked.path.join(&file.path)).is_ok());
+    if kept.files.is_empty() {
+        kept.undo(linked.root());
+        return Ok(None);
+    }
+    Ok(Some(kept))
 }
 
 impl KeptFiles {
@@ -80,7 +96,7 @@ impl KeptFiles {
     }
 
     /// Replaces the second names by clones of the files, with their metadata.
-    fn clone_all(&mut self, linked: &LinkedWorktree, files: &[IgnoredFile]) -> Result<()> {
+    fn clone_all(&mut self, linked: &LinkedWorktree, files: &[IgnoredFile], is_forced: bool) -> Result<()> {
         let directory = &self.directory;
         self.files.clear();
         fs_err::remove_dir_all(directory)?;
@@ -102,6 +118,7 @@ impl KeptFiles {
             match clone_tree(&linked.path.join(entry), &directory.join(entry), &options) {
                 Ok(report) => self.losses.extend(report.warnings.into_iter().filter(|warning| warning.code.is_loss())),
                 Err(calve_core::Error::Missing(_)) => {}
+                Err(_) if is_forced => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -109,7 +126,7 @@ impl KeptFiles {
             let is_in = |root: &Path| fs_err::symlink_metadata(root.join(path)).is_ok();
             if is_in(directory) {
                 self.files.push(path.clone());
-            } else if is_in(&linked.path) {
+            } else if !is_forced && is_in(&linked.path) {
                 return Err(failed("cannot keep", &directory.join(path), Errno::NOENT).into());
             }
         }

@@ -8,6 +8,7 @@ mod nested;
 pub(crate) mod reflog;
 mod unpushed;
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
@@ -26,7 +27,7 @@ use crate::repository::{Repository, Worktree};
 use crate::threads::joined;
 use crate::unsaved_item::UnsavedItem;
 use crate::worktree::status::Status;
-use crate::worktree::unsaved::ignored::IgnoredSearch;
+use crate::worktree::unsaved::ignored::{Donor, IgnoredSearch};
 use crate::worktree::unsaved::nested::Nested;
 
 /// Returns a part of a list. An error, which may hide items, becomes an item of `unread` if there is such a list.
@@ -69,10 +70,11 @@ pub(crate) fn of_worktree(
     items.extend(part(hidden, unread)?);
     items.append(&mut nested.items);
     items.extend(misplaced(repository, worktree));
-    let donors = [repository.main().map(Path::to_path_buf), noted(&linked.entry, DONOR)];
-    let donors =
-        donors.into_iter().flatten().map(|donor| real(&donor)).filter(|donor| others.contains(donor)).collect();
-    let mut search = IgnoredSearch::new(&root, donors, worktree.made());
+    let cloned = fs_err::metadata(linked.entry.join(DONOR)).ok().map(|note| (note.mtime(), note.mtime_nsec()));
+    let donor = noted(&linked.entry, DONOR).map(|donor| Donor { root: real(&donor), cloned });
+    let main = repository.main().map(|main| Donor { root: real(main), cloned: None });
+    let donors = donor.into_iter().chain(main).filter(|donor| others.contains(&donor.root)).collect();
+    let mut search = IgnoredSearch::new(&root, donors);
     search.add_all(&status.ignored, Path::new(""));
     for (path, ignored) in &nested.ignored {
         search.add_all(ignored, path);

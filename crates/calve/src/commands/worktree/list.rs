@@ -58,6 +58,7 @@ fn columns(listed: &WorktreeInfo, ports: &[LeasedPort], services: &[ServiceRecei
         listed.maker.as_ref().map(|maker| format!("by {maker}")),
         word(worktree.provenance.is_untrusted(), "untrusted"),
         word(listed.is_dirty == Some(true), "dirty"),
+        word(listed.is_dirty.is_none() && worktree.is_usable(), "unreadable"),
         signed('+', listed.ahead),
         signed('-', listed.behind),
     ];

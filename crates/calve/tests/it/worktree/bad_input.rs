@@ -62,7 +62,18 @@ fn a_branch_that_is_being_rebased_or_bisected_is_refused() {
     refused(&repo, &["topic"], &["is being bisected"]);
     repo.git(["bisect", "reset"]);
     repo.git(["switch", "-q", "main"]);
-    is_clean(&repo.add(["topic"]));
+    let linked = repo.add(["topic"]);
+    is_clean(&linked);
+    // Its own place is taken too.
+    assert!(!try_git(&linked, ["rebase", "main"]).status.success());
+    refused(&repo, &["topic"], &[&format!("is being rebased in `{}`", linked.display())]);
+    repo.calve(["remove", "topic"]).fails(1).says(&["a rebase that is not finished"]);
+    repo.git(["branch", "other", "main"]);
+    write(
+        &repo.join(".git/worktrees/proj.topic/rebase-merge/update-refs"),
+        &format!("refs/heads/other\n{0}\n{0}\n", "0".repeat(40)),
+    );
+    repo.calve(["remove", "other"]).fails(1).says(&["there is no worktree"]);
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use std::os::unix::net::UnixListener;
 
-use calve_testkit::require_root;
+use calve_testkit::{SplitMix64, require_root, rounds};
 
 use super::repo::{Repo, git, is_clean, with_environment, write};
+use super::whole_spares::{GROUNDS, repo_on, spares};
 use crate::program::{Reachable, calve};
 
 /// The reasons by path, of the receipt of `calve worktree add --json`.
@@ -12,6 +13,77 @@ fn left(repo: &Repo, arguments: &[&str]) -> Vec<(String, String)> {
     let receipt = repo.calve(["add", "--json"]).args(arguments).succeeds().json();
     let all = receipt["left"].as_array().unwrap().iter();
     all.map(|left| (left["path"].as_str().unwrap().into(), left["reason"].as_str().unwrap().into())).collect()
+}
+
+/// The files that git lists, without those that people keep secrets in if `secrets_stay`.
+fn listed(repo: &Repo, arguments: &[&str], secrets_stay: bool) -> Vec<String> {
+    let listed = repo.git(["ls-files", "--others", "--exclude-standard"].iter().chain(arguments));
+    let is_secret = |path: &str| {
+        let mut own = path.split('/').take_while(|name| *name != "node_modules");
+        own.any(|name| [".env", "k.pem", "secrets"].contains(&name))
+    };
+    listed.lines().filter(|path| !secrets_stay || !is_secret(path)).map(str::to_owned).collect()
+}
+
+#[test]
+fn random_trees_are_carried_as_git_sees_their_files() {
+    const DIRECTORIES: [&str; 6] = ["new", "src", "a", "b", "node_modules", "secrets"];
+    const FILES: [&str; 6] = ["x.ts", "y", "x.log", ".env", "k.pem", "z.own"];
+    for (seed, ground) in (0..rounds(10) as u64).flat_map(|seed| GROUNDS.map(|ground| (seed, ground))) {
+        let Some(repo) = repo_on(ground) else { return };
+        let mut random = SplitMix64::new(seed * 4 + GROUNDS.iter().position(|one| *one == ground).unwrap() as u64);
+        let secrets_stay = random.below(2) == 0;
+        repo.write(".calve.toml", if secrets_stay { "[worktree]\nsecrets = \"leave\"\n" } else { "" });
+        repo.commit("configuration");
+        for _ in 0..40 {
+            let depth = random.below(4);
+            let mut path: Vec<&str> = (0..depth).map(|_| *random.pick(&DIRECTORIES)).collect();
+            // If all in it is ignored, git lists no such directory.
+            if let Some(at) = path.iter().position(|name| *name == "secrets") {
+                repo.write(&[&path[..=at], &["y"]].concat().join("/"), "");
+            }
+            path.push(*random.pick(&FILES));
+            repo.write(&path.join("/"), &random.next_u64().to_string());
+        }
+        if random.below(2) == 0 {
+            spares(&repo, &["add", "-q", "--worktree"]).succeeds();
+            spares(&repo, &["pause", "-q", "."]).succeeds();
+        }
+        let first = random.below(4);
+        for options in (0..4).map(|at| (first + at) % 4) {
+            let (is_dirty, has_ignored) = (options & 1 == 0, options & 2 == 0);
+            // The rules go along with the files that they are about.
+            if is_dirty {
+                repo.write("new/.gitignore", "*.own\n");
+            }
+            let mut expected = Vec::new();
+            if is_dirty {
+                expected.extend(listed(&repo, &[], secrets_stay));
+            }
+            if has_ignored {
+                expected.extend(listed(&repo, &["--ignored"], secrets_stay));
+            }
+            let name = format!("x{options}");
+            let mut add = repo.calve(["add", "--json", &name]).env("CALVE_HOME", repo.spot.join("home"));
+            for option in [is_dirty.then_some("--dirty"), (!has_ignored).then_some("--no-ignored")] {
+                add = add.args(option);
+            }
+            let receipt = add.succeeds().json();
+            let mut found: Vec<String> = git(&repo.spot.join(format!("proj.{name}")), ["ls-files", "--others"])
+                .lines()
+                .map(str::to_owned)
+                .collect();
+            expected.sort();
+            found.sort();
+            assert_eq!(
+                found, expected,
+                "seed {seed}, {ground:?}, {is_dirty}, {has_ignored}, {secrets_stay}: {receipt:#}"
+            );
+            if is_dirty {
+                fs_err::remove_file(repo.join("new/.gitignore")).unwrap();
+            }
+        }
+    }
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl Repo {
         Self::at(Spot::anywhere())
     }
 
-    fn at(spot: Spot) -> Self {
+    pub(super) fn at(spot: Spot) -> Self {
         let path = spot.join("proj");
         fs_err::create_dir(&path).unwrap();
         let repo = Self { spot, path };

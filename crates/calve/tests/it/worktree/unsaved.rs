@@ -1,10 +1,14 @@
 //! What only a worktree has: each thing is named before it goes, and none goes unasked.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use calve_testkit::{FileSystem, Volume};
+use serde_json::json;
+
 use super::repo::{Repo, git, is_clean, write};
-use crate::spot::eventually_nothing_left;
+use crate::spot::{Spot, eventually_nothing_left};
 
 /// The worktree `x`, which must not go.
 pub(super) struct Guarded {
@@ -161,7 +165,7 @@ fn ignored_files_that_only_it_has_are_moved_aside() {
     let planned = x.repo.calve(["remove", "-n", "--json", "x"]).succeeds().says(&["`.env`", "`.env.d/h.md`", "7 days"]);
     let item = &planned.json()["unsaved"][0];
     assert_eq!((&item["kind"], &item["needs_force"]), (&"ignored".into(), &false.into()));
-    assert_eq!(item["paths"], serde_json::json!([".env", ".env.d/h.md", ".env.d/link"]));
+    assert_eq!(item["paths"], json!([".env", ".env.d/h.md", ".env.d/link"]));
     let removed = x.repo.calve(["remove", "--json", "x"]).succeeds().says(&["3 ignored files", "7 days"]).json();
     let place = PathBuf::from(removed["kept"]["directory"].as_str().unwrap());
     assert_eq!(kept(&x.repo), std::slice::from_ref(&place));
@@ -192,13 +196,57 @@ fn ignored_files_that_others_have_go_without_a_word() {
     repo.calve(["remove", "two"]).succeeds();
     assert!(kept(&repo).is_empty() && !two.exists());
     let removed = repo.calve(["remove", "--json", "one"]).succeeds().json();
-    assert_eq!(removed["kept"]["files"], serde_json::json!([".env.own"]));
+    assert_eq!(removed["kept"]["files"], json!([".env.own"]));
     // By a link in the main worktree, it is the same file.
     let three = repo.add(["three"]);
     write(&three.join(".env.d/note"), "only here\n");
     fs_err::os::unix::fs::symlink(three.join(".env.d"), repo.join(".env.d")).unwrap();
     let removed = repo.calve(["remove", "--json", "three"]).succeeds().json();
-    assert_eq!(removed["kept"]["files"], serde_json::json!([".env.d/note"]));
+    assert_eq!(removed["kept"]["files"], json!([".env.d/note"]));
+}
+
+#[test]
+fn a_file_that_differs_is_moved_aside_whatever_its_size_and_time_are() {
+    for changed in ["nothing", "the worktree", "its source", "the main worktree"] {
+        let repo = Repo::anywhere();
+        let write_at_a_time = |root: &Path, text: &str| {
+            write(&root.join(".env.own"), text);
+            let touched = Command::new("touch").args(["-d", "2020-01-01"]).arg(root.join(".env.own")).status();
+            assert!(touched.unwrap().success());
+        };
+        write_at_a_time(&repo.path, "AAAA\n");
+        let one = repo.add(["one"]);
+        if changed == "the main worktree" {
+            write_at_a_time(&one, "BBBB\n");
+        }
+        let two = repo.add(["two", "--from", "one"]);
+        match changed {
+            "the worktree" => write_at_a_time(&two, "BBBB\n"),
+            "its source" => [&repo.path, &one].into_iter().for_each(|root| write_at_a_time(root, "BBBB\n")),
+            _ => _ = repo.calve(["remove", "one"]).succeeds(),
+        }
+        let removed = repo.calve(["remove", "--json", "two"]).succeeds().json();
+        let expected = if changed == "nothing" { json!(null) } else { json!([".env.own"]) };
+        assert_eq!(removed["kept"]["files"], expected, "{changed}");
+    }
+}
+
+#[test]
+fn force_loses_only_the_ignored_files_that_cannot_be_moved_aside() {
+    let Some(volume) = Volume::with_size(FileSystem::Ext4, 24 << 20) else { return };
+    let repo = Repo::at(Spot::at(volume));
+    let elsewhere = Spot::anywhere();
+    let path = elsewhere.join("x");
+    repo.add([OsStr::new("x"), OsStr::new("--path"), path.as_os_str()]);
+    write(&path.join("large.log"), &"x".repeat(40 << 20));
+    write(&path.join("small.log"), "notes\n");
+    repo.calve(["remove", "x"]).fails(1).hints();
+    assert!(path.join("small.log").exists() && kept(&repo).is_empty());
+    let removed = repo.calve(["remove", "-f", "--json", "x"]).succeeds().says(&["lost ignored", "`large.log`"]).json();
+    assert_eq!((&removed["kept"]["files"], &removed["kept"]["bytes"]), (&json!(["small.log"]), &json!(6)));
+    assert_eq!(removed["lost"][0]["paths"], json!(["large.log"]));
+    assert_eq!(fs_err::read_to_string(kept(&repo)[0].join("small.log")).unwrap(), "notes\n");
+    assert!(!path.exists());
 }
 
 #[test]
@@ -219,7 +267,7 @@ fn links_that_calve_has_redirected_are_no_files_of_a_worktree() {
     fs_err::remove_file(path.join("file.ln")).unwrap();
     link(&path.join("run.sh"), &path.join("file.ln"));
     let removed = repo.calve(["remove", "--json", "x"]).succeeds().json();
-    assert_eq!(removed["kept"]["files"], serde_json::json!(["file.ln", "own.ln"]));
+    assert_eq!(removed["kept"]["files"], json!(["file.ln", "own.ln"]));
 }
 
 #[test]
@@ -233,7 +281,7 @@ fn what_a_nested_repository_ignores_is_moved_aside_with_its_path() {
     // It has a `.git`, and is no repository.
     write(&path.join(".worktrees/plain/.git/note"), "only here\n");
     let removed = repo.calve(["remove", "--json", "x"]).succeeds().json();
-    assert_eq!(removed["kept"]["files"], serde_json::json!([".worktrees/inner/.env", ".worktrees/plain/.git/note"]));
+    assert_eq!(removed["kept"]["files"], json!([".worktrees/inner/.env", ".worktrees/plain/.git/note"]));
 }
 
 #[test]
@@ -243,7 +291,7 @@ fn the_database_of_a_journal_is_moved_aside_with_it() {
     let path = repo.add(["x"]);
     write(&path.join(".env.db-wal"), "what is not in it yet\n");
     let removed = repo.calve(["remove", "--json", "x"]).succeeds().json();
-    assert_eq!(removed["kept"]["files"], serde_json::json!([".env.db", ".env.db-wal"]));
+    assert_eq!(removed["kept"]["files"], json!([".env.db", ".env.db-wal"]));
 }
 
 #[test]
@@ -272,13 +320,16 @@ fn force_moves_ignored_files_aside_and_names_what_is_lost() {
     planned.says(&["would lose changes", "`src/main.ts`", "would keep for 7 days ignored files", "`.env`"]);
     let removed = x.repo.calve(["remove", "-f", "--json", "x"]).succeeds();
     let removed = removed.says(&["lost changes", "`src/main.ts`", "1 ignored file", "7 days"]).json();
-    assert_eq!(removed["lost"][0]["paths"], serde_json::json!(["src/main.ts"]));
+    assert_eq!(removed["lost"][0]["paths"], json!(["src/main.ts"]));
     assert_eq!(removed["lost"].as_array().unwrap().len(), 1);
     let place = PathBuf::from(removed["kept"]["directory"].as_str().unwrap());
     assert_eq!(fs_err::read_to_string(place.join(".env")).unwrap(), "SECRET=edited\n");
     // What git cannot read, and what cannot be moved aside, still goes by force.
     let broken = x.repo.add(["broken"]);
     fs_err::write(x.repo.join(".git/worktrees/proj.broken/index"), "no index").unwrap();
+    let listed = x.repo.calve(["list"]).succeeds().stdout;
+    let line = listed.lines().find(|line| line.contains("proj.broken")).unwrap();
+    assert!(line.contains("unreadable") && listed.matches("unreadable").count() == 1, "{listed}");
     x.repo.calve(["remove", "broken"]).fails(1);
     x.repo.calve(["remove", "-f", "broken"]).succeeds().says(&["lost"]);
     assert!(!broken.exists());
@@ -344,7 +395,7 @@ fn directories_with_plain_names_count_as_outputs_only_where_a_build_made_them() 
         write(&path.join(name), "only here\n");
     }
     let removed = repo.calve(["remove", "--json", "x"]).succeeds().json();
-    assert_eq!(removed["kept"]["files"], serde_json::json!(["bin/mine.sh", "sub/out/notes", "tools/bin/secret.local"]));
+    assert_eq!(removed["kept"]["files"], json!(["bin/mine.sh", "sub/out/notes", "tools/bin/secret.local"]));
 }
 
 #[test]

@@ -12,10 +12,10 @@ use crate::kill::Killer;
 use crate::program::{Calve, calve};
 
 /// The file systems, and whether the worktree is a subvolume there.
-const GROUNDS: [(FileSystem, bool); 4] =
+pub(super) const GROUNDS: [(FileSystem, bool); 4] =
     [(FileSystem::Ext4, false), (FileSystem::Xfs, false), (FileSystem::Btrfs, false), (FileSystem::Btrfs, true)];
 
-fn repo_on((file_system, is_subvolume): (FileSystem, bool)) -> Option<Repo> {
+pub(super) fn repo_on((file_system, is_subvolume): (FileSystem, bool)) -> Option<Repo> {
     let repo = Repo::on(file_system)?;
     if is_subvolume {
         repo.calve(["convert", "proj"]).within(&repo.spot).succeeds();

@@ -50,11 +50,13 @@ pub(crate) fn say_failed(AddFailure { error, earlier, rest }: AddFailure, is_jso
                     ShownPath(&path)
                 ));
             }
+            let mut failure = error.to_failure();
             // The exit code reports the failure in any case.
-            if !is_json && path.exists() {
-                let _ = output::path(&path);
+            if path.exists() {
+                failure.receipt.iter_mut().for_each(|receipt| receipt.path = Some(calve_receipt::path(&path)));
+                let _ = if is_json { Ok(()) } else { output::path(&path) };
             }
-            error.to_failure()
+            failure
         }
     }
 }
