@@ -66,6 +66,7 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     request.path.clone_from(&here);
     if request.repository.own != request.repository.common {
         entries::note(&request.repository.own, entries::DONOR, &request.donor)?;
+        entries::note_mount(&request.repository.own, &here)?;
     }
     if options.trust == Trust::No {
         judge(&mut request, &here)?;

@@ -201,7 +201,7 @@ fn from_pull_request(repository: &Repository, git: &Git, options: &AddOptions, n
 pub(crate) fn check_free(worktrees: &[Worktree], name: &str) -> Result<()> {
     let has_it = |worktree: &&Worktree| worktree.branch.as_deref() == Some(name);
     let Some(other) = worktrees.iter().find(has_it) else { return Ok(()) };
-    if matches!(other.standing, WorktreeState::Moved(_)) {
+    if matches!(other.standing, WorktreeState::Moved(_) | WorktreeState::Unmounted { .. }) {
         return Err(other.standing.refusal(&other.path));
     }
     let path = ShownPath(&other.path);
