@@ -228,8 +228,6 @@ pub enum Remedy {
     ChoosePurposeOrDropRequirement,
     #[error("{0}")]
     Transfer(TransferFailure),
-    #[error("nothing was left behind; run it again")]
-    RunAgainUnchanged,
     #[error("create the parent directory first (`mkdir -p`)")]
     CreateParent,
 
