@@ -590,4 +590,6 @@ fn what_is_no_question_of_an_agent_is_refused() {
     assert_eq!(code, Some(0));
     let (code, stdout, _) = agent(&project, &["worktree-create"], &create(Path::new("/"), "a"));
     assert_eq!((code, &*stdout), (Some(1), ""));
+    let (code, _, stderr) = agent(&project, &["worktree-create"], &create(Path::new("/nowhere"), "a"));
+    assert!(code == Some(1) && stderr.contains("there is no directory `/nowhere`"), "{stderr}");
 }

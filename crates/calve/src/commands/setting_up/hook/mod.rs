@@ -71,7 +71,7 @@ fn worktree_create(arguments: &WorktreeCreateArguments, cancel: &CancelToken) ->
         return Err(calve_git::Error::Interrupted.into());
     }
     // Exec: it prints the path and receives this process's signals.
-    Err(crate::sys::become_command(add.arg("--").arg(&branch)).into())
+    Err(calve_git::Error::start(&place)(crate::sys::become_command(add.arg("--").arg(&branch))).into())
 }
 
 fn worktree_remove(force: bool) -> Result<(), Failure> {
