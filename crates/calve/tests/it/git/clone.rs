@@ -306,7 +306,7 @@ fn a_source_that_lacks_something_is_refused_or_told() {
     let ran = hosted.calve(&["clone", "--json", "--for", "dev", "shallow", "new"]).succeeds();
     let codes: Vec<_> =
         ran.json()["warnings"].as_array().unwrap().iter().map(|warning| warning["code"].clone()).collect();
-    assert_eq!(codes, ["local", "source_shallow"]);
+    assert_eq!(codes, ["path_as_url", "source_shallow"]);
     hosted.spot.holds(&["new", "partial", "shallow"]);
 }
 
