@@ -65,6 +65,8 @@ pub enum Remedy {
         "`calve worktree prune` makes git forget it; if you moved the worktree, run `git worktree repair NEW-PATH` instead"
     )]
     Prune,
+    #[error("mount that file system again; if it is gone for good, delete its record")]
+    MountPlace { mount_point: PathBuf, record: PathBuf },
     #[error("if it is gone for good, `git worktree unlock` it, and `calve worktree prune` makes git forget it")]
     UnlockAndPrune,
     #[error(
@@ -226,8 +228,6 @@ pub enum Remedy {
     ChoosePurposeOrDropRequirement,
     #[error("{0}")]
     Transfer(TransferFailure),
-    #[error("nothing was left behind; run it again")]
-    RunAgainUnchanged,
     #[error("create the parent directory first (`mkdir -p`)")]
     CreateParent,
 

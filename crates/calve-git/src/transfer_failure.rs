@@ -26,7 +26,7 @@ pub enum TransferFailure {
         "check that it is the id of a commit; many servers send only commits that a branch or tag reaches (`uploadpack.allowReachableSHA1InWant`)"
     )]
     NoCommit,
-    #[error("nothing was left behind; try again, and ask whoever runs the server when it happens again")]
+    #[error("try again, and ask whoever runs the server when it happens again")]
     CutShort,
     /// The source's history is cut off, so that git would look for the rest without end.
     #[error(
@@ -37,9 +37,9 @@ pub enum TransferFailure {
     #[error("free some space; {0}")]
     DiskFull(&'static str),
     /// The server answered, and something failed here, such as a hook.
-    #[error("nothing was left behind; see what git, or a hook that it ran, says above")]
+    #[error("see what git, or a hook that it ran, says above")]
     Here,
-    #[error("nothing was left behind; `git ls-remote URL` shows whether the server answers at all")]
+    #[error("see what git says above; `git ls-remote URL` shows whether the server answers at all")]
     Unknown,
 }
 

@@ -20,7 +20,7 @@ pub enum Error {
     NotFound(String),
     #[error("a volume of {bytes} bytes is too small: btrfs needs {least}")]
     TooSmall { bytes: u64, least: u64 },
-    #[error("the volume has {now} bytes already, which is not less than {wanted}")]
+    #[error("the volume has {now} bytes already, more than {wanted}")]
     NotLarger { now: u64, wanted: u64 },
     #[error("`{}` has {free} bytes free, but the volume may need {demand}, and a tenth has to stay free", ShownPath(.path))]
     HostFull { path: PathBuf, free: u64, demand: u64 },

@@ -17,7 +17,7 @@ use crate::error::{Error, IoContext as _, Result};
 pub(crate) struct Mount {
     pub(crate) device: PathBuf,
     pub(crate) at: PathBuf,
-    /// Options of the mount and of the file system.
+    /// Options of the mount, its peer groups (`shared:1`, `master:1`), and options of the file system.
     pub(crate) options: Vec<String>,
 }
 
@@ -80,8 +80,8 @@ fn wait_for_release(image: &Path) -> Result<Vec<PathBuf>> {
 /// Returns the loop devices that have the image without a known mount. Fails if another mount namespace has one.
 pub(crate) fn unused(name: &str, image: &Path) -> Result<Vec<PathBuf>> {
     let devices = wait_for_release(image)?;
-    let processes = if devices.is_empty() { Vec::new() } else { other_namespaces_with(&devices) };
-    if processes.is_empty() { Ok(devices) } else { Err(Error::Busy { name: name.into(), processes }) }
+    refuse_keepers(name, &devices, None)?;
+    Ok(devices)
 }
 
 pub(crate) fn mounts() -> Result<Vec<Mount>> {
@@ -90,31 +90,34 @@ pub(crate) fn mounts() -> Result<Vec<Mount>> {
     Ok(table.split(|byte| *byte == b'\n').filter_map(parse).collect())
 }
 
-/// Returns processes that have one of these devices mounted in another mount namespace, one for each namespace, as
-/// `name (number)`, if this user may see their mounts.
-fn other_namespaces_with(devices: &[PathBuf]) -> Vec<String> {
+/// Fails if another mount namespace has one of these devices, and keeps it when `own` is unmounted: that goes only from a shared mount to its
+/// peers and slaves (mount_namespaces(7)). Names a process of each namespace, if this user may see its mounts.
+pub(crate) fn refuse_keepers(name: &str, devices: &[PathBuf], own: Option<&Mount>) -> Result<()> {
+    let is_in = |mount: &Mount, group: &str| mount.options.iter().any(|found| found.starts_with(group));
+    let is_shared = own.is_some_and(|own| is_in(own, "shared:"));
+    let goes_too = |mount: &Mount| is_shared && (is_in(mount, "shared:") || is_in(mount, "master:"));
     let mut namespaces = BTreeSet::from_iter(fs::read_link("/proc/self/ns/mnt"));
     let mut users = Vec::new();
-    for process in processes() {
+    for process in processes().filter(|_| !devices.is_empty()) {
         let Ok(namespace) = fs::read_link(process.join("ns/mnt")) else { continue };
         if !namespaces.insert(namespace) {
             continue;
         }
         let table = fs::read(process.join("mountinfo")).unwrap_or_default();
-        let mounts = table.split(|byte| *byte == b'\n').filter_map(parse);
-        if mounts.into_iter().any(|mount| devices.contains(&mount.device)) {
+        let mut mounts = table.split(|byte| *byte == b'\n').filter_map(parse);
+        if mounts.any(|mount| devices.contains(&mount.device) && !goes_too(&mount)) {
             users.push(shown(&process));
         }
     }
-    users
+    if users.is_empty() { Ok(()) } else { Err(Error::Busy { name: name.into(), processes: users }) }
 }
 
 /// Parses one line of proc_pid_mountinfo(5).
 fn parse(line: &[u8]) -> Option<Mount> {
     let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
     let dash = fields.iter().position(|field| *field == b"-")?;
-    let options = [fields.get(5)?, *fields.get(dash + 3).as_ref()?];
-    let options = options.map(|field| String::from_utf8_lossy(field).into_owned());
+    let options = [fields.get(5..dash)?, &[fields.get(dash + 3)?]].concat();
+    let options: Vec<_> = options.into_iter().map(String::from_utf8_lossy).collect();
     Some(Mount {
         device: unescape(fields.get(dash + 2)?),
         at: unescape(fields.get(4)?),
@@ -150,7 +153,7 @@ mod tests {
     #[test]
     fn a_mount_is_read_with_all_its_options() {
         let line = br"44 27 0:41 / /a\040b rw,nosuid shared:1 - btrfs /dev/loop0 rw,discard=async";
-        let options = ["rw", "nosuid", "rw", "discard=async"].map(String::from).to_vec();
+        let options = ["rw", "nosuid", "shared:1", "rw", "discard=async"].map(String::from).to_vec();
         assert_eq!(parse(line), Some(Mount { device: "/dev/loop0".into(), at: "/a b".into(), options }));
         assert_eq!(parse(b""), None);
     }

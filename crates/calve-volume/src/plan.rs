@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::mounted::{loops_of, unused, users_of};
+use crate::mounted::{loops_of, refuse_keepers, unused, users_of};
 use crate::problem::Problem;
 use crate::programs::{RootCommand, WayToRoot, has_btrfs};
 use crate::remedy::{KernelFeature, Program};
@@ -74,6 +74,7 @@ impl Volumes {
         let listed = self.look(volume.clone())?;
         let mut commands = Vec::new();
         if listed.is_attached {
+            refuse_keepers(name, &listed.devices, volume.mount()?.as_ref())?;
             commands.push(RootCommand::new(Program::Umount, &[], &[&volume.mount_point])?);
         } else {
             released(&volume)?;

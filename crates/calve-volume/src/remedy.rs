@@ -34,7 +34,9 @@ pub enum Remedy {
     AskDoctor(String),
     #[error("detach it first: calve volume detach {0}; `losetup -l` shows a loop device that somebody else has made")]
     Detach(String),
-    #[error("leave its directories and end those processes, then try again")]
+    #[error(
+        "leave its directories and end those processes (`calve down` or `calve db stop NAME` ends a server), then try again"
+    )]
     EndProcesses,
     #[error("unmount it first: umount {}", ShownPath(OsStr::from_bytes(&quoted(.0.as_os_str().as_bytes()))))]
     Unmount(PathBuf),

@@ -128,7 +128,7 @@ impl ToFailure for calve_git::Error {
             _ => FAILED,
         };
         let remedy = self.remedy();
-        let hint = remedy.as_ref().map(ToString::to_string);
+        let hint = remedy.as_ref().map(wording::git::hint);
         let (place, unsaved) = match self {
             Self::Unsaved { path: place, items, .. } => (Some(path(place)), Some(wording::unsaved::receipts(items))),
             _ => (None, None),

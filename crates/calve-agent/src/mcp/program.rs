@@ -4,6 +4,7 @@ use std::process::{Output, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use calve_core::internal::ShownPath;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
@@ -61,7 +62,9 @@ impl Program {
         let mut command = Command::new(&self.path);
         command.args(arguments).current_dir(directory).env(HINTS_FOR_AGENT, "1").kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let failed = |error: std::io::Error| Problem::new(format!("calve could not be run: {error}"), "try again");
+        let place = ShownPath(directory);
+        let failed =
+            |error: std::io::Error| Problem::new(format!("cannot run calve in `{place}`: {error}"), "check that path");
         let child = command.spawn().map_err(failed)?;
         let (_waits, dropped) = oneshot::channel();
         let input = input.to_vec();

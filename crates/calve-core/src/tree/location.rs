@@ -148,8 +148,13 @@ pub(crate) fn any_upwards(
     }
 }
 
+/// Returns where the file system of a directory is mounted.
+pub fn mount_point_of(directory: &Path) -> Option<PathBuf> {
+    sys::mount_point(sys::open_at(CWD, directory, sys::PATH_ONLY | DIRECTORY).ok()?.as_fd())
+}
+
 /// Returns whether a file system is mounted at `point`, or may be: this user may not look there.
-pub(crate) fn is_mounted(point: &Path) -> Result<bool, Error> {
+pub fn is_mounted(point: &Path) -> Result<bool, Error> {
     let is_mounted = match sys::open_at(CWD, point, sys::PATH_ONLY | DIRECTORY) {
         Ok(opened) => sys::is_mount_point(opened.as_fd()),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),

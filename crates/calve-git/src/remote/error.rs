@@ -72,7 +72,7 @@ impl RemoteError {
             Self::Usage { remedy, .. } | Self::Refused { remedy, .. } => remedy.clone(),
             Self::NotEmpty(_) => Remedy::ChooseAnotherDirectory,
             Self::Git { trouble, .. } => Remedy::Transfer(*trouble),
-            Self::Interrupted => Remedy::RunAgainUnchanged,
+            Self::Interrupted => Remedy::RunAgain,
             Self::Other(Error::Clone(calve_core::Error::ParentMissing(_))) => Remedy::CreateParent,
             Self::Other(Error::Clone(calve_core::Error::NotReplaceable { .. })) => Remedy::GiveNewPath,
             Self::Other(error) => error.remedy().unwrap_or(Remedy::CheckPath),

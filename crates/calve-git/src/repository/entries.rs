@@ -3,6 +3,8 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use calve_core::internal::{is_mounted, mount_point_of};
+
 use crate::error::Result;
 use crate::paths::{if_there, path_of, plain};
 
@@ -17,6 +19,8 @@ pub(crate) const DATA_SOURCE: &str = "calve-data-from";
 pub(crate) const NO_SOURCE: &str = "none";
 /// Names the place to which the worktree was moved, if Calve has run there and git does not know it.
 pub(crate) const MOVED: &str = "calve-moved-to";
+/// Names the mount point of the worktree's file system: it tells a deleted worktree from an unmounted one.
+const MOUNT: &str = "calve-mount";
 
 /// Lists the entries that git lists, each after the root of its worktree.
 pub(crate) fn by_worktree(common: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
@@ -48,6 +52,17 @@ pub(crate) fn all(common: &Path) -> Result<Vec<PathBuf>> {
 
 pub(crate) fn note(entry: &Path, file: &str, path: &Path) -> Result<()> {
     Ok(fs_err::write(entry.join(file), path.as_os_str().as_bytes())?)
+}
+
+pub(crate) fn note_mount(entry: &Path, root: &Path) -> Result<()> {
+    mount_point_of(root).map_or(Ok(()), |point| note(entry, MOUNT, &point))
+}
+
+/// Returns the noted mount point at which nothing is mounted now, and the note.
+pub(crate) fn unmounted(entry: &Path) -> Option<(PathBuf, PathBuf)> {
+    // Where that cannot be told, it may be.
+    let point = noted(entry, MOUNT).filter(|point| !is_mounted(point).unwrap_or(false))?;
+    Some((point, entry.join(MOUNT)))
 }
 
 /// Reads a path that was noted in a file of an entry. Something else may be there by now.

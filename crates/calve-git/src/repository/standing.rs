@@ -15,6 +15,11 @@ pub enum WorktreeState {
     #[default]
     Intact,
     Gone,
+    /// Its file system is not mounted at `mount_point`, as `record` says.
+    Unmounted {
+        mount_point: PathBuf,
+        record: PathBuf,
+    },
     /// Moved here without git's knowledge, as the user's place or Calve's note tells.
     Moved(PathBuf),
     /// Its `.git` file names its entry at a place that does not exist: the repository was moved.
@@ -41,6 +46,10 @@ impl WorktreeState {
         let path = ShownPath(path);
         let (reason, remedy) = match self {
             Self::Intact | Self::Gone => (format!("the worktree `{path}` is gone"), Remedy::Prune),
+            Self::Unmounted { mount_point, record } => (
+                format!("the worktree `{path}` is on a file system that is not mounted"),
+                Remedy::MountPlace { mount_point: mount_point.clone(), record: record.clone() },
+            ),
             Self::Moved(here) => (
                 format!("the worktree `{path}` was moved to `{}`, and git does not know it", ShownPath(here)),
                 Remedy::RepairWorktree,

@@ -1,7 +1,14 @@
 use std::path::Path;
 
 use calve_core::internal::ShownPath;
+use calve_git::Remedy;
 use calve_git::worktree::AddWarning;
+
+/// Returns the user's hint, as one sentence without a full stop.
+pub(crate) fn hint(remedy: &Remedy) -> String {
+    let Remedy::MountPlace { mount_point, record } = remedy.clone() else { return remedy.to_string() };
+    super::core::hint(&calve_core::error::Remedy::MountPlace { mount_point, record })
+}
 
 pub(crate) fn warning(warning: &AddWarning) -> String {
     match warning {

@@ -464,6 +464,13 @@ fn an_agents_name_becomes_a_branch() {
     assert_eq!(code, Some(0), "{stderr}");
     let branch = git_command(stdout.trim_end()).args(["branch", "--show-current"]).output().unwrap();
     assert_eq!(branch.stdout, b"fix--the-login\n");
+    // Whatever git accepts names the branch that is there.
+    for name in ["fix#12", "a=b&c!%(d),'e'", "fix-🎉", "ends-"] {
+        assert!(git_command(project.main()).args(["branch", name]).status().unwrap().success());
+        agent(&project, &["worktree-create"], &create(&project.main(), name));
+        let listed = git_command(project.main()).args(["worktree", "list", "--porcelain"]).output().unwrap().stdout;
+        assert!(String::from_utf8(listed).unwrap().contains(&format!("branch refs/heads/{name}\n")), "{name}");
+    }
 }
 
 /// Waits until a file is there.
@@ -585,4 +592,6 @@ fn what_is_no_question_of_an_agent_is_refused() {
     assert_eq!(code, Some(0));
     let (code, stdout, _) = agent(&project, &["worktree-create"], &create(Path::new("/"), "a"));
     assert_eq!((code, &*stdout), (Some(1), ""));
+    let (code, _, stderr) = agent(&project, &["worktree-create"], &create(Path::new("/nowhere"), "a"));
+    assert!(code == Some(1) && stderr.contains("there is no directory `/nowhere`"), "{stderr}");
 }

@@ -181,6 +181,28 @@ fn files_of_others_and_what_is_closed_is_left_alone_and_said_to_be() {
     }
 }
 
+#[test]
+fn own_files_are_shared_with_those_of_others_in_any_order() {
+    if !require_root("another user") {
+        return;
+    }
+    let reachable = Reachable::new();
+    for paths in [["mine", "others"], ["others", "mine"]] {
+        let Some(volume) = Volume::new(FileSystem::Btrfs) else { continue };
+        let content = SplitMix64::new(1).bytes(100_000);
+        Tree::new(volume.path()).file("mine/a", &content).file("mine/b", &content).file("others/b", &content);
+        let owner = format!("{}:{}", UnprivilegedUser::UID, UnprivilegedUser::GID);
+        assert!(Command::new("chown").args(["-R", &owner]).arg(volume.path().join("mine")).status().unwrap().success());
+        let line = calve(["dedupe", "--json", "--no-cache"]).args(paths).within(volume.path());
+        let report = line.by_somebody_else(&reachable).succeeds().json();
+        assert_eq!(
+            (&report["shared"]["files"], &report["left_alone"]),
+            (&2.into(), &serde_json::json!([])),
+            "{paths:?}"
+        );
+    }
+}
+
 /// Whichever call fails in the middle: every file keeps its contents, and the rest is reported.
 #[test]
 fn permission_denied_in_the_middle_changes_nothing_but_what_is_said() {

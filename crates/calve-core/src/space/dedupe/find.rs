@@ -188,15 +188,15 @@ impl Finder<'_> {
 
     fn groups(&self, classes: &[std::ops::Range<usize>], leaders: &HashMap<u32, u32>) -> FileGroups {
         let mut groups = FileGroups::default();
-        let mut class_members: Vec<(Content, u32, bool, u32)> = Vec::new();
+        let mut class_members: Vec<(Content, u32, (bool, bool), u32)> = Vec::new();
         for class in classes {
             class_members.clear();
             for index in class.clone() {
                 let leader = leaders.get(&(index as u32)).map_or(index, |leader| *leader as usize);
                 // An unhashed item only matches files of its own path.
                 let alone = if self.known[leader].is_known() { u32::MAX } else { leader as u32 };
-                // Files to share with come first, whatever their paths.
-                let may_change = self.may_change(index as u32);
+                // Files to share with come first, whatever their paths, and of the rest those of other users.
+                let may_change = (self.may_change(index as u32), self.catalog.items[index].is_own);
                 class_members.push((self.known[leader].content, alone, may_change, index as u32));
             }
             class_members.sort_unstable();

@@ -39,10 +39,13 @@ pub(super) fn put_sources_first(finder: &Finder<'_>, groups: &mut FileGroups) {
     }
 }
 
-/// Returns the possible sources: with `--against`, only the files of its trees, which come first in the group.
+/// Returns the possible sources, which come first in the group: with `--against`, only the files of its trees, else files of other users,
+/// which this one may perhaps not change.
 fn candidates<'a>(finder: &Finder<'_>, group: &'a [u32]) -> &'a [u32] {
+    let is_own = |index: u32| finder.catalog.items[index as usize].is_own;
     match finder.options.against.len() {
-        0 => group,
+        0 if is_own(group[0]) => group,
+        0 => &group[..group.partition_point(|&index| !is_own(index))],
         _ => &group[..group.partition_point(|&index| !finder.may_change(index))],
     }
 }

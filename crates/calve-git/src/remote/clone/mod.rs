@@ -240,7 +240,9 @@ fn told_beforehand(options: &GitCloneOptions, plan: &PlannedClone) -> Vec<Notice
     let mut tell = |code, text: &str| notices.push(Notice::new(code, text));
     if options.url.kind == Transport::Local && plan.url.kind == Transport::File {
         let url = &plan.url;
-        let text = format!("the path is cloned by the URL {url}, because git ignores filters and depths for paths");
+        let text = format!(
+            "the path is cloned by the URL {url}, because for paths git ignores filters, depths and where the history ends"
+        );
         tell(NoticeCode::PathAsUrl, &text);
     } else if options.url.kind == Transport::Local {
         tell(NoticeCode::Local, "a path: git links or copies the repository's files, and no server is asked");

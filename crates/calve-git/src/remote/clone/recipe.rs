@@ -95,7 +95,8 @@ pub(crate) fn choose(wanted: &GitCloneOptions, is_shallow: bool, git: String) ->
     let may_be_partial = depth.is_some() || !is_shallow;
     let is_partial = sparsely || matches!(purpose, Purpose::History | Purpose::Blobs);
     let filter = (is_partial && may_be_partial).then_some(BLOBLESS);
-    let by_protocol = filter.is_some() || depth.is_some();
+    // Beside the files of a linked worktree, git finds no note of where the history ends.
+    let by_protocol = filter.is_some() || depth.is_some() || is_shallow;
     let url = if by_protocol { url.over_the_protocol() } else { url };
     let reason = reason(purpose, sparsely);
     let recipe = Recipe { filter, depth, branch, revision, sparse, reason, commands: Vec::new() };

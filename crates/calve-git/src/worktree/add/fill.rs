@@ -69,6 +69,7 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
         entries::note(&request.repository.own, entries::DONOR, &request.donor)?;
         // Its time proves nothing about the files here, which may have changed before.
         File::open(request.repository.own.join(entries::DONOR))?.file().set_modified(SystemTime::UNIX_EPOCH)?;
+        entries::note_mount(&request.repository.own, &here)?;
     }
     if options.trust == Trust::No {
         judge(&mut request, &here)?;
@@ -98,6 +99,10 @@ fn carry(request: &AddRequest, survey: &Survey, untracked: &mut CarriedFiles) ->
     let sets = SingleSet::all(&parts);
     let is_there = |path: &Path| fs_err::symlink_metadata(here.join(path)).is_ok();
     let is_anothers = |path: &mut PathBuf| is_there(path) && !is_own_env_file(here, path);
+    let mut collides = |path: PathBuf, left: &mut Vec<SkippedEntry>| {
+        audited.push(path.clone());
+        left.push(SkippedEntry { path, reason: left_behind::COLLIDES });
+    };
     left.extend(env_files.extract_if(.., is_anothers).map(|path| SkippedEntry { path, reason: left_behind::COLLIDES }));
     for (from, path) in parts {
         if !leads_through_no_link(here, &path, false)? {
@@ -105,8 +110,7 @@ fn carry(request: &AddRequest, survey: &Survey, untracked: &mut CarriedFiles) ->
         } else if is_own_env_file(here, &path) {
             env_files.push(path);
         } else if is_there(&path) {
-            audited.push(path.clone());
-            left.push(SkippedEntry { path, reason: left_behind::COLLIDES });
+            collides(path, left);
         } else if shown.iter().any(|shown| path.starts_with(shown) || shown.starts_with(&path)) {
             left.push(SkippedEntry { path, reason: left_behind::NOT_IGNORED });
         } else if !leads_through_no_link(here, &path, true)? {
@@ -118,9 +122,15 @@ fn carry(request: &AddRequest, survey: &Survey, untracked: &mut CarriedFiles) ->
             clone.spares = None;
             let is_directory = fs_err::symlink_metadata(&from).is_ok_and(|found| found.is_dir());
             clone.select = is_directory.then(|| rules_below(&survey.plan, &path));
-            let mut report = clone_tree(&from, &here.join(&path), &clone)?;
-            changed.extend(take_notes(&mut report, &path, left));
-            carried.push(path);
+            match clone_tree(&from, &here.join(&path), &clone) {
+                Ok(mut report) => {
+                    changed.extend(take_notes(&mut report, &path, left));
+                    carried.push(path);
+                }
+                // Another process has made it meanwhile.
+                Err(calve_core::Error::DestinationExists(_)) => collides(path, left),
+                Err(error) => return Err(error.into()),
+            }
         }
     }
     let changed_sets = sets.into_iter().filter(SingleSet::is_changed);

@@ -214,7 +214,7 @@ fn check_free(repository: &Repository, name: &str) -> Result<()> {
 pub(crate) fn check_not_checked_out(worktrees: &[Worktree], name: &str) -> Result<()> {
     let has_it = |worktree: &&Worktree| worktree.branch.as_deref() == Some(name);
     let Some(other) = worktrees.iter().find(has_it) else { return Ok(()) };
-    if matches!(other.standing, WorktreeState::Moved(_)) {
+    if matches!(other.standing, WorktreeState::Moved(_) | WorktreeState::Unmounted { .. }) {
         return Err(other.standing.refusal(&other.path));
     }
     let path = ShownPath(&other.path);

@@ -219,6 +219,7 @@ impl Drop for Registration<'_> {
 }
 
 fn show(directory: &Path, worktree: &Path) -> Result<()> {
+    entries::note_mount(directory, worktree)?;
     write_at_once(&directory.join(GITDIR), &[worktree.join(".git").as_os_str().as_bytes(), b"\n"].concat())?;
     for name in [LOCKED, JOURNAL] {
         if_there(fs_err::remove_file(directory.join(name)))?;

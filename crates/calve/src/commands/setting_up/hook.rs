@@ -75,7 +75,7 @@ fn worktree_create(arguments: &WorktreeCreateArguments, cancel: &CancelToken) ->
         return Err(calve_git::Error::Interrupted.into());
     }
     // Exec: it prints the path and receives this process's signals.
-    Err(crate::sys::become_command(add.arg("--").arg(&branch)).into())
+    Err(calve_git::Error::start(&place)(crate::sys::become_command(add.arg("--").arg(&branch))).into())
 }
 
 fn worktree_remove(force: bool) -> Result<(), Failure> {
@@ -95,9 +95,9 @@ fn worktree_remove(force: bool) -> Result<(), Failure> {
 
 /// Turns an agent's name, often words, into a valid branch name.
 fn branch_of(name: &str) -> Result<String, Failure> {
-    let fits = |c: char| c.is_alphanumeric() || "._/+@-".contains(c);
-    let branch: String = name.trim().chars().map(|c| if fits(c) { c } else { '-' }).collect();
-    let branch = branch.trim_matches(['-', '/', '.']).to_owned();
+    // git-check-ref-format(1). Another character of an existing branch stays, because the agent means that branch.
+    let branch = name.trim().replace(|c: char| c.is_control() || " ~^:?*[\\".contains(c), "-");
+    let branch = branch.trim_start_matches(['-', '/', '.']).trim_end_matches(['/', '.']).to_owned();
     if branch.is_empty() {
         return Err(Failure::stated(USAGE, "no branch can be made of that name", EXPECTED));
     }
@@ -259,6 +259,9 @@ mod tests {
         assert_eq!(made("fix the: login\n"), "fix-the--login");
         assert_eq!(made("-D x"), "D-x");
         assert_eq!(made("feat/ä~b"), "feat/ä-b");
+        for legal in ["fix#12", "wip&x", "a=b!%(c),'d'", "fix-🎉", "ends-"] {
+            assert_eq!(made(legal), legal);
+        }
         assert_eq!(made("..//"), "");
     }
 

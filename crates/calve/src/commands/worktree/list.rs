@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::real_path::here;
 use crate::wording::fitting::fitting;
+use crate::wording::git::hint;
 use calve_receipt::{ListedWorktree, ServiceReceipt, WorktreesReceipt, path};
 
 pub(crate) fn run(json: bool) -> Result<(), Failure> {
@@ -32,7 +33,7 @@ pub(crate) fn run(json: bool) -> Result<(), Failure> {
     output::result(&text)?;
     for listed in &all {
         if let Some(problem) = listed.worktree.problem() {
-            let hint = problem.remedy().map(|remedy| fitting(remedy.to_string())).unwrap_or_default();
+            let hint = problem.remedy().map(|remedy| fitting(hint(&remedy))).unwrap_or_default();
             output::warn(&format!("{problem}; {hint}"));
         }
     }

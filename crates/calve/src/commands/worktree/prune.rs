@@ -16,7 +16,7 @@ use crate::failure::{Failure, INTERRUPTED};
 use crate::host::Program;
 use crate::real_path::here;
 use crate::wording::fitting::fitting;
-use crate::wording::unsaved;
+use crate::wording::{self, unsaved};
 use crate::{consent, output, reaper};
 
 pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -92,7 +92,7 @@ fn receipt_of(pruned: &PruneReport, data: Vec<PrunedData>) -> WorktreePruneRecei
 }
 
 fn hint(kept: &KeptEntry) -> String {
-    kept.remedy.as_ref().map(ToString::to_string).map(fitting).unwrap_or_default()
+    kept.remedy.as_ref().map(wording::git::hint).map(fitting).unwrap_or_default()
 }
 
 fn find_merged(

@@ -306,7 +306,7 @@ fn a_source_that_lacks_something_is_refused_or_told() {
     let ran = hosted.calve(&["clone", "--json", "--for", "dev", "shallow", "new"]).succeeds();
     let codes: Vec<_> =
         ran.json()["warnings"].as_array().unwrap().iter().map(|warning| warning["code"].clone()).collect();
-    assert_eq!(codes, ["local", "source_shallow"]);
+    assert_eq!(codes, ["path_as_url", "source_shallow"]);
     hosted.spot.holds(&["new", "partial", "shallow"]);
 }
 
@@ -369,7 +369,7 @@ fn a_hook_that_fails_is_no_fault_of_the_server() {
     let config = hosted.spot.join("config");
     fs_err::write(&config, format!("[core]\n\thooksPath = {}\n", hook.path().display())).unwrap();
     let ran = hosted.calve(&["clone", &hosted.url(), "new"]).env("GIT_CONFIG_GLOBAL", &config).fails(1);
-    ran.says(&["hint: nothing was left behind; see what git, or a hook that it ran, says above"]);
+    ran.says(&["hint: see what git, or a hook that it ran, says above"]);
     hosted.spot.holds(&["config", "hooks"]);
 }
 

@@ -62,8 +62,11 @@ fn a_shallow_directory_is_cloned_in_full() {
     let escaped = format!("file://{}", spaced.replace(' ', "%20"));
     // git adds the ending by itself.
     let shortened = format!("file://{}", ending.strip_suffix(".git").unwrap());
-    let sources = [plain.clone(), format!("file://{plain}"), spaced, escaped, shortened];
-    let ways: [&[&str]; 4] = [&["history"], &["blobs"], &["history", "--sparse", "docs"], &["dev", "--sparse", "docs"]];
+    let linked = hosted.spot.join("linked").to_str().unwrap().to_owned();
+    git(Path::new(&plain), ["worktree", "add", "-q", "--detach", &linked]);
+    let sources = [plain.clone(), format!("file://{plain}"), spaced, escaped, shortened, linked];
+    let ways: [&[&str]; 5] =
+        [&["dev"], &["history"], &["blobs"], &["history", "--sparse", "docs"], &["dev", "--sparse", "docs"]];
     for (number, source) in sources.iter().enumerate() {
         for (way, words) in ways.iter().enumerate() {
             let dst = format!("{number}-{way}");

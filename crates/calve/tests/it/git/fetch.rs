@@ -44,6 +44,20 @@ fn each_clone_is_fetched_into_in_its_way() {
     }
 }
 
+/// Each reference is updated by itself: those before the one that fails have moved.
+#[test]
+fn a_fetch_that_fails_in_part_does_not_claim_to_have_done_nothing() {
+    let hosted = Hosted::new();
+    calve_testkit::git(&hosted.repository, ["branch", "feature"]);
+    hosted.calve(&["clone", "-q", "--for", "dev", &hosted.url(), "dev"]).succeeds();
+    calve_testkit::git(&hosted.repository, ["branch", "-m", "feature", "feature/below"]);
+    hosted.push();
+    let before = hosted.git("dev", &["rev-parse", "origin/main"]);
+    let failed = hosted.calve(&["fetch", "-C", "dev"]).fails(1).says(&["cannot lock ref"]).hints();
+    assert_ne!(hosted.git("dev", &["rev-parse", "origin/main"]), before);
+    assert!(!failed.stderr.contains("left behind"), "{}", failed.stderr);
+}
+
 #[test]
 fn a_clone_of_one_commit_wants_to_know_what_to_fetch() {
     let hosted = Hosted::new();

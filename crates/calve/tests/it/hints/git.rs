@@ -228,7 +228,7 @@ pub(super) const CASES: &[Case] = &[
         "mkdir ../bin; printf '#!/bin/sh\\ncase $* in *clone*) echo fatal: a riddle >&2; exit 128;; esac\\nexec %s \"$@\"\\n' \
          $(command -v git) >../bin/git; chmod +x ../bin/git",
         "PATH=$PWD/../bin:$PATH calve git clone file://$PWD ../c",
-        "nothing was left behind; `git ls-remote URL` shows whether the server answers at all",
+        "see what git says above; `git ls-remote URL` shows whether the server answers at all",
         "calve git clone file://$PWD ../c",
     ),
     case(

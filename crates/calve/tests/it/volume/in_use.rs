@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use super::*;
 
+const HINT: &str = "leave its directories and end those processes (`calve down` or `calve db stop NAME` ends a server), then try again";
+
 #[test]
 fn what_is_let_go_in_a_moment_is_waited_for() {
     let Some(host) = Host::new(512 * MIB) else { return };
@@ -31,7 +33,7 @@ fn a_volume_in_use_stays_attached() {
     user.wait().unwrap();
     ran.ended(1);
     assert!(!ran.stderr.contains("calve ("), "{}", ran.stderr);
-    ran.says(&[&format!("cat ({})", user.id()), "leave its directories and end those processes, then try again"]);
+    ran.says(&[&format!("cat ({})", user.id()), HINT]);
     assert_eq!(host.devices("work").len(), 1);
     host.detach("work");
 }
@@ -50,23 +52,26 @@ fn a_mount_in_a_volume_is_named() {
     host.detach("work");
 }
 
-/// A program with mounts of its own has this one, too, and keeps it when it is unmounted here.
+/// A program with mounts of its own has this one, too, and keeps it if it is unmounted here.
 #[test]
 fn a_mount_in_another_namespace_is_told() {
     let Some(host) = Host::new(512 * MIB) else { return };
     host.calve(["create", "work", "--size", "256M"]).succeeds();
-    host.attach("work");
+    let top = host.attach("work");
     let mut other = Command::new("unshare");
     other.args(["-m", "--propagation", "private", "sh", "-c", "echo; exec cat"]);
     let mut other = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     other.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
-    let ran =
-        [&["detach", "work"][..], &["remove", "work", "--yes"]].map(|words| host.calve(words.iter().copied()).run());
+    let run = |words: &[&'static str]| host.calve(words.iter().copied()).run();
+    let (first, is_attached) = (run(&["detach", "work"]), host.listed("work")["attached"] == true);
+    system(&["umount", top.to_str().unwrap()]);
+    let ran = [first, run(&["detach", "work"]), run(&["remove", "work", "--yes"])];
     drop(other.stdin.take());
     other.wait().unwrap();
+    assert!(is_attached);
     for ran in ran {
         ran.ended(1);
-        ran.says(&[&format!("cat ({})", other.id()), "leave its directories and end those processes, then try again"]);
+        ran.says(&[&format!("cat ({})", other.id()), HINT]);
     }
     host.detach("work");
 }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use calve_testkit::{Tree, require_program};
+use calve_testkit::{Tree, require_program, rounds};
 use serde_json::Value;
 
 use super::ports::{number, with_ports};
@@ -297,6 +297,24 @@ fn a_setup_that_fails_says_what_was_carried() {
     let setup = with_environment(calve(["hook", "worktree-setup", "--maker", "cursor"])).within(&path);
     let failed = setup.env("CALVE_HOME", repo.spot.join("home")).fails(1).hints();
     failed.says(&["carried 3 entries that git ignores from `", "calve-services`: Is a directory"]);
+}
+
+#[test]
+fn two_setups_at_once_both_succeed() {
+    let repo = with_ports(&format!("web = {}", number(230)));
+    (0..2000).for_each(|number| repo.write(&format!("node_modules/many/{number}"), "x"));
+    for round in 0..rounds(50) {
+        let path = repo.spot.join(format!("two-{round}"));
+        repo.git(["worktree", "add", "-q", "--detach", path.to_str().unwrap()]);
+        let setup = || {
+            let line = calve(["hook", "worktree-setup", "--maker", "cursor"]);
+            with_environment(line).within(&path).env("CALVE_HOME", repo.spot.join("home")).start()
+        };
+        for running in [setup(), setup()] {
+            running.wait().ended(0);
+        }
+        assert!(path.join("node_modules/many/1999").exists());
+    }
 }
 
 #[test]
