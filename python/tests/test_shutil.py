@@ -107,6 +107,18 @@ def tree(root, rng, depth=0):
     os.utime(root, ns=(rng.randrange(10**18), rng.randrange(10**18)))
 
 
+def hand_down(directories, rng):
+    """Let some of the directories hand their group, or a default ACL, down to what is made in them."""
+    for directory in directories:
+        if rng.random() < 0.4:
+            if os.geteuid() == 0:
+                os.chown(directory, -1, 12345)
+            os.chmod(directory, rng.choice([0o2700, 0o2775]))
+        if rng.random() < 0.4 and shutil.which("setfacl"):
+            acl = rng.choice(["u:12345:rwx", "u:12345:rx,g::-,o::-", "g::-,o::-"])
+            subprocess.run(["setfacl", "-d", "-m", acl, directory], check=True)
+
+
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("symlinks", [False, True])
 def test_random_trees_are_copied_alike(tmp_path, seed, symlinks):
@@ -124,7 +136,10 @@ def test_random_trees_are_copied_alike(tmp_path, seed, symlinks):
         os.mkdir(tmp_path / "outside")
         make(tmp_path / "outside" / "file")
     ignore = rng.choice([None, None, shutil.ignore_patterns("file1", "directory1"), lambda path, names: ["unknown", *names[:1]]])
-    both(src, str(tmp_path), symlinks=symlinks, ignore=ignore, ignore_dangling_symlinks=rng.random() < 0.5)
+    place = tmp_path / "place"
+    place.mkdir()
+    hand_down([*places, place], rng)
+    both(src, str(place), symlinks=symlinks, ignore=ignore, ignore_dangling_symlinks=rng.random() < 0.5)
     for restored in places:
         os.chmod(restored, 0o755)
 
@@ -582,3 +597,20 @@ def test_a_python_without_copy_file_range(tmp_path, monkeypatch):
     (tmp_path / "b").write_bytes(b"old")
     calve.shutil.copyfile(tmp_path / "a", tmp_path / "b")
     assert (tmp_path / "b").read_bytes() == b"contents"
+
+
+@pytest.mark.skipif(shutil.which("setfacl") is None, reason="setfacl is not installed")
+@pytest.mark.parametrize("mode", [0o755, 0o555, 0o2755, 0o2700])
+def test_a_followed_link_inherits_nothing_of_the_source(tmp_path, mode):
+    src = tmp_path / "src"
+    (src / "inner").mkdir(parents=True)
+    (tmp_path / "secret").mkdir()
+    make(tmp_path / "secret" / "key", mode=0o640)
+    for directory in (src, src / "inner"):
+        (directory / "file").symlink_to(tmp_path / "secret" / "key")
+        (directory / "directory").symlink_to(tmp_path / "secret")
+        subprocess.run(["setfacl", "-d", "-m", "u:12345:rwx", directory], check=True)
+        directory.chmod(mode)
+    both(str(src), str(tmp_path))
+    calve.shutil.copytree(src, tmp_path / "copy")
+    assert "system.posix_acl_access" not in os.listxattr(tmp_path / "copy" / "inner" / "file")
