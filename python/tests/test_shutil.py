@@ -614,3 +614,36 @@ def test_a_followed_link_inherits_nothing_of_the_source(tmp_path, mode):
     both(str(src), str(tmp_path))
     calve.shutil.copytree(src, tmp_path / "copy")
     assert "system.posix_acl_access" not in os.listxattr(tmp_path / "copy" / "inner" / "file")
+
+
+def test_a_full_disk_is_told_with_both_names(tmp_path, small_disk):
+    disk = small_disk("size=300k")
+    for size in (600_000, 2_000):
+        make(tmp_path / "src", "x" * size)
+        if size < 300_000:
+            make(disk / "filler", "x" * 290_000)
+        for function in ("copyfile", "copy", "copy2", "move"):
+            said = []
+            for module in (shutil, calve.shutil):
+                with pytest.raises(OSError) as caught:
+                    for number in range(100):
+                        getattr(module, function)(str(tmp_path / "src"), str(disk / f"dst{number}"))
+                        make(tmp_path / "src", "x" * size)
+                said.append((caught.value.errno, caught.value.filename, os.path.dirname(caught.value.filename2 or "")))
+                for left in disk.glob("dst*"):
+                    left.unlink()
+            assert said[0] == said[1]
+
+
+def test_open_files_are_copied_from_where_they_are(tmp_path):
+    make(tmp_path / "src", "x" * 10_000)
+    made = []
+    for module in (shutil, calve.shutil):
+        with open(tmp_path / "src", "rb") as src, open(tmp_path / module.__name__, "wb") as dst:
+            dst.write(b"before")
+            dst.flush()
+            given, number = os.dup(src.fileno()), os.dup(dst.fileno())
+            assert module.copyfile(tmp_path / "src", number) == number
+            module.copyfile(given, tmp_path / "other")
+            made.append(((tmp_path / module.__name__).read_bytes(), (tmp_path / "other").read_bytes()))
+    assert made[0] == made[1]
