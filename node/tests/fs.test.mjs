@@ -116,6 +116,20 @@ test('a new tree is what Node makes, and Node has nothing to do', async () => {
   assert.equal(left, 0);
 });
 
+test('a directory has the mode of its source, whatever it inherits', async () => {
+  const make = () => {
+    fs.chmodSync(folder, 0o2775);
+    odd(at('src'));
+    for (const mode of [0o700, 0o711, 0o755, 0o500, 0o1777, 0o2700, 0o2755]) {
+      fs.mkdirSync(at('src', `${mode}`));
+      fs.chmodSync(at('src', `${mode}`), mode);
+    }
+  };
+  await both(make, at('src'), at('dst'), { recursive: true });
+  await both(make, at('src/448'), at('dst'), { recursive: true });
+  assert.equal(left, 0);
+});
+
 test('what is there is merged as Node merges it', async () => {
   const make = () => {
     odd(at('src'));

@@ -61,7 +61,6 @@ def _transfer(src: Any, dst: Any) -> None:
         except OSError as error:
             if done == 0 and error.errno != errno.ENOSPC:
                 break
-            error.filename, error.filename2 = src.name, dst.name
             raise
         if count == 0 and done > 0:
             return
@@ -74,11 +73,12 @@ def _transfer(src: Any, dst: Any) -> None:
 
 def copyfile(src: Any, dst: Any, *, follow_symlinks: bool = True) -> Any:
     """Copy the contents of a file, sharing them where the file system can. Return ``dst``."""
-    new = not os.path.lexists(dst)
     if (
         not sys.platform.startswith("linux")
+        # Open files are used from where they are.
+        or any(isinstance(one, int) for one in (src, dst))
         or not _regular(src)
-        or not (new or _regular(dst) and not os.path.samefile(src, dst))
+        or not (not os.path.lexists(dst) or _regular(dst) and not os.path.samefile(src, dst))
         or not follow_symlinks
         and os.path.islink(src)
     ):
@@ -92,6 +92,10 @@ def copyfile(src: Any, dst: Any, *, follow_symlinks: bool = True) -> Any:
             if os.path.exists(dst):
                 raise
             raise FileNotFoundError(f"Directory does not exist: {dst}") from error
+        except OSError as error:
+            if error.filename is None:
+                error.filename, error.filename2 = src, dst
+            raise
     return dst
 
 

@@ -1,4 +1,4 @@
-"""Fixtures for pytest: ``calve_server`` and ``calve_db``. Nothing of Calve is imported until one of them is used."""
+"""Fixtures for pytest: ``calve_server`` and ``calve_db``. Nothing of Calve is imported until one is used, or a template is named."""
 
 from __future__ import annotations
 
@@ -19,12 +19,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("calve_template", about)
 
 
+def _template(config: pytest.Config) -> str:
+    return config.getoption("calve_template") or config.getini("calve_template")  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _calve_environment(request: pytest.FixtureRequest) -> None:
+    """A test that asks for no fixture, or runs first, must not reach the database of the developer's own environment."""
+    if _template(request.config):
+        request.getfixturevalue("calve_server")
+
+
 @pytest.fixture(scope="session")
 def calve_server(pytestconfig: pytest.Config) -> Iterator[Server]:
     """A database server for this worker. ``DATABASE_URL``, ``PGHOST`` and the like lead to it. Nothing puts it back between tests."""
     from calve import CalveError, db
 
-    template: str = pytestconfig.getoption("calve_template") or pytestconfig.getini("calve_template")
+    template = _template(pytestconfig)
     if not template:
         pytest.fail(f"no template is named for the database server\nhint: {NAMED_BY}", pytrace=False)
     try:

@@ -1,15 +1,11 @@
 //! Replacements for functions of `shutil`. The package leaves everything else to those.
 
-use std::collections::BTreeSet;
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calve_core::internal::{
-    BeforePublish, InlinedBytes, KeptLinks, KeptTimes, KeptXattrs, Latency, LeftLinks, PlainCopy,
-};
+use calve_core::internal::{InlinedBytes, KeptLinks, KeptTimes, KeptXattrs, Latency, LeftLinks, PlainCopy};
 use calve_core::options::Decision;
 use calve_core::{CloneOptions, RemoveOptions, Selection};
 use calve_receipt::json;
@@ -24,8 +20,8 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Begins to copy a tree as `shutil.copytree` does, without the entries at `left_out` (relative to the root), and without symlinks unless
 /// `symlinks` is set. The work returns JSON, `[LINKS, false]`: the symlinks that are left to follow, relative to the root, one character
-/// for each byte. Fails, with nothing made, if an entry is not a directory, regular file or symlink, or if the copy of a directory with such
-/// a symlink would be read-only.
+/// for each byte. The directories that lead to them are without metadata. Fails, with nothing made, if an entry is not a directory,
+/// regular file or symlink.
 #[pyfunction]
 fn copy_plain(src: Vec<u8>, dst: Vec<u8>, symlinks: bool, left_out: Vec<Vec<u8>>, handle: &Handle) -> PyResult<Work> {
     let (src, dst) = (path(src), path(dst));
@@ -33,12 +29,6 @@ fn copy_plain(src: Vec<u8>, dst: Vec<u8>, symlinks: bool, left_out: Vec<Vec<u8>>
     let followed = LeftLinks::default();
     let links = if symlinks { KeptLinks::Verbatim } else { KeptLinks::Listed(followed.clone()) };
     options.internal.plain = Some(PlainCopy { times: KeptTimes::OfAll, xattrs: KeptXattrs::Yes, links });
-    let (looked, root, cancel) = (followed.clone(), src.clone(), handle.cancel.clone());
-    options.internal.before_publish = Some(BeforePublish::new(move || {
-        if !may_be_added(&root, &looked.paths()) {
-            cancel.cancel();
-        }
-    }));
     // No receipt needs the count, which takes a look at each small file.
     options.internal.inlined = InlinedBytes::WithShared;
     if !left_out.is_empty() {
@@ -54,18 +44,9 @@ fn copy_plain(src: Vec<u8>, dst: Vec<u8>, symlinks: bool, left_out: Vec<Vec<u8>>
     options.cancel = handle.cancel.clone();
     Work::start(handle, move || {
         calve_core::clone_tree(&src, &dst, &options)?;
-        let texts: Vec<String> = followed.paths().iter().map(|path| characters(path)).collect();
+        let texts: Vec<String> = followed.lock().iter().map(|path| characters(path)).collect();
         Ok(format!("[{},false]", json(&texts)))
     })
-}
-
-/// Returns true if the owner may write to each directory that leads to one of `links`.
-fn may_be_added(root: &Path, links: &[PathBuf]) -> bool {
-    let directories: BTreeSet<&Path> = links.iter().flat_map(|link| link.ancestors().skip(1)).collect();
-    let owners = |mode: u32| mode & 0o700 == 0o700;
-    directories
-        .into_iter()
-        .all(|directory| fs_err::metadata(root.join(directory)).is_ok_and(|data| owners(data.permissions().mode())))
 }
 
 fn characters(path: &Path) -> String {

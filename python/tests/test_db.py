@@ -219,6 +219,14 @@ def test_the_plugin_of_pytest(shop, tmp_path):
     assert "no template is named for the database server\nhint: name one by `calve_template = NAME`" in done.stdout, done.stdout
 
 
+def test_each_test_has_the_variables_of_the_worker(shop, tmp_path):
+    seen = "import os\ndef seen():\n    assert os.environ['DATABASE_URL'].startswith('postgresql://') and 'PGSERVICE' not in os.environ\n"
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\ncalve_template = {shop}\n")
+    for text in ("def test_it():\n    seen()", "def test_1():\n    seen()\n\ndef test_2(calve_db):\n    seen()"):
+        done = inner(tmp_path, f"{seen}\n{text}")
+        assert done.returncode == 0, done.stdout
+
+
 def test_the_plugin_imports_nothing_unless_it_is_used(tmp_path):
     text = "import sys\ndef test_it(pytestconfig):\n    assert pytestconfig.pluginmanager.has_plugin('calve') and 'calve' not in sys.modules"
     done = inner(tmp_path, text)

@@ -107,6 +107,18 @@ def tree(root, rng, depth=0):
     os.utime(root, ns=(rng.randrange(10**18), rng.randrange(10**18)))
 
 
+def hand_down(directories, rng):
+    """Let some of the directories hand their group, or a default ACL, down to what is made in them."""
+    for directory in directories:
+        if rng.random() < 0.4:
+            if os.geteuid() == 0:
+                os.chown(directory, -1, 12345)
+            os.chmod(directory, rng.choice([0o2700, 0o2775]))
+        if rng.random() < 0.4 and shutil.which("setfacl"):
+            acl = rng.choice(["u:12345:rwx", "u:12345:rx,g::-,o::-", "g::-,o::-"])
+            subprocess.run(["setfacl", "-d", "-m", acl, directory], check=True)
+
+
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("symlinks", [False, True])
 def test_random_trees_are_copied_alike(tmp_path, seed, symlinks):
@@ -124,7 +136,10 @@ def test_random_trees_are_copied_alike(tmp_path, seed, symlinks):
         os.mkdir(tmp_path / "outside")
         make(tmp_path / "outside" / "file")
     ignore = rng.choice([None, None, shutil.ignore_patterns("file1", "directory1"), lambda path, names: ["unknown", *names[:1]]])
-    both(src, str(tmp_path), symlinks=symlinks, ignore=ignore, ignore_dangling_symlinks=rng.random() < 0.5)
+    place = tmp_path / "place"
+    place.mkdir()
+    hand_down([*places, place], rng)
+    both(src, str(place), symlinks=symlinks, ignore=ignore, ignore_dangling_symlinks=rng.random() < 0.5)
     for restored in places:
         os.chmod(restored, 0o755)
 
@@ -582,3 +597,53 @@ def test_a_python_without_copy_file_range(tmp_path, monkeypatch):
     (tmp_path / "b").write_bytes(b"old")
     calve.shutil.copyfile(tmp_path / "a", tmp_path / "b")
     assert (tmp_path / "b").read_bytes() == b"contents"
+
+
+@pytest.mark.skipif(shutil.which("setfacl") is None, reason="setfacl is not installed")
+@pytest.mark.parametrize("mode", [0o755, 0o555, 0o2755, 0o2700])
+def test_a_followed_link_inherits_nothing_of_the_source(tmp_path, mode):
+    src = tmp_path / "src"
+    (src / "inner").mkdir(parents=True)
+    (tmp_path / "secret").mkdir()
+    make(tmp_path / "secret" / "key", mode=0o640)
+    for directory in (src, src / "inner"):
+        (directory / "file").symlink_to(tmp_path / "secret" / "key")
+        (directory / "directory").symlink_to(tmp_path / "secret")
+        subprocess.run(["setfacl", "-d", "-m", "u:12345:rwx", directory], check=True)
+        directory.chmod(mode)
+    both(str(src), str(tmp_path))
+    calve.shutil.copytree(src, tmp_path / "copy")
+    assert "system.posix_acl_access" not in os.listxattr(tmp_path / "copy" / "inner" / "file")
+
+
+def test_a_full_disk_is_told_with_both_names(tmp_path, small_disk):
+    disk = small_disk("size=300k")
+    for size in (600_000, 2_000):
+        make(tmp_path / "src", "x" * size)
+        if size < 300_000:
+            make(disk / "filler", "x" * 290_000)
+        for function in ("copyfile", "copy", "copy2", "move"):
+            said = []
+            for module in (shutil, calve.shutil):
+                with pytest.raises(OSError) as caught:
+                    for number in range(100):
+                        getattr(module, function)(str(tmp_path / "src"), str(disk / f"dst{number}"))
+                        make(tmp_path / "src", "x" * size)
+                said.append((caught.value.errno, caught.value.filename, os.path.dirname(caught.value.filename2 or "")))
+                for left in disk.glob("dst*"):
+                    left.unlink()
+            assert said[0] == said[1]
+
+
+def test_open_files_are_copied_from_where_they_are(tmp_path):
+    make(tmp_path / "src", "x" * 10_000)
+    made = []
+    for module in (shutil, calve.shutil):
+        with open(tmp_path / "src", "rb") as src, open(tmp_path / module.__name__, "wb") as dst:
+            dst.write(b"before")
+            dst.flush()
+            given, number = os.dup(src.fileno()), os.dup(dst.fileno())
+            assert module.copyfile(tmp_path / "src", number) == number
+            module.copyfile(given, tmp_path / "other")
+            made.append(((tmp_path / module.__name__).read_bytes(), (tmp_path / "other").read_bytes()))
+    assert made[0] == made[1]

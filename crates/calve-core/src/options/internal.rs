@@ -1,8 +1,9 @@
 //! Options of a clone for the other crates of this workspace.
 
+use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The part of [`CloneOptions`](super::CloneOptions) that promises nothing to users of the library.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +18,19 @@ pub struct InternalOptions {
     pub frozen: Option<FrozenSince>,
     /// Called right before the clone gets its name.
     pub before_publish: Option<BeforePublish>,
+}
+
+impl InternalOptions {
+    /// Returns whether the caller adds entries in the directory or below it. The copy is left as it was made, for the
+    /// caller to give it its metadata afterwards: what is added would inherit its default ACL or group, or be refused.
+    pub(crate) fn is_left_open(&self, directory: &Path) -> bool {
+        match self.plain.as_ref().map(|plain| &plain.links) {
+            Some(KeptLinks::Listed(links)) => {
+                links.lock().range(directory.to_path_buf()..).next().is_some_and(|path| path.starts_with(directory))
+            }
+            _ => false,
+        }
+    }
 }
 
 /// How the report counts contents that the file system copied into its metadata instead of sharing them: small files on
@@ -111,7 +125,7 @@ pub enum KeptLinks {
     Verbatim,
     /// Relative ones become absolute: resolved, by name alone, from this absolute path of the source.
     Absolute(PathBuf),
-    /// They are left out, and put on this list.
+    /// They are left out, and put on this list. The copies of the directories that lead to them stay without metadata.
     Listed(LeftLinks),
     /// A symlink is an error.
     Refuse,
@@ -119,16 +133,16 @@ pub enum KeptLinks {
 
 /// The symlinks that a plain copy has left out. Clones of this share the list.
 #[derive(Debug, Clone, Default)]
-pub struct LeftLinks(Arc<Mutex<Vec<PathBuf>>>);
+pub struct LeftLinks(Arc<Mutex<BTreeSet<PathBuf>>>);
 
 impl LeftLinks {
     /// Adds a path.
     pub fn add(&self, path: PathBuf) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+        self.lock().insert(path);
     }
 
-    /// Returns the paths so far, relative to the source's root, in no particular order.
-    pub fn paths(&self) -> Vec<PathBuf> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Returns the paths so far, relative to the source's root.
+    pub fn lock(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -153,7 +153,7 @@ impl FillWorker<'_> {
         self.sets(at, later)?;
         let path = || at.node.path();
         self.check_frozen(stat, path)?;
-        if at.node.parent().is_some() {
+        if at.node.parent().is_some() && !self.fill.options.internal.is_left_open(&path()) {
             let fault = |fault| self.fill.error(&path(), fault);
             self.keeper.load_xattrs(XattrTarget::Open(at.src)).map_err(fault)?;
             let mut staged = *stat;
@@ -162,10 +162,8 @@ impl FillWorker<'_> {
             staged.st_mode |= OWNER_MAY_SEARCH;
             // Fails where there are no such attributes: nothing to keep.
             let _ = sys::copy_nocow(at.src, at.dst);
-            let now = self.keeper.mode_after_umask(Mode::RWXU);
-            self.keeper
-                .keep(XattrTarget::Open(at.src), XattrTarget::Open(at.dst), &staged, Some(now), &path)
-                .map_err(fault)?;
+            let (src, dst) = (XattrTarget::Open(at.src), XattrTarget::Open(at.dst));
+            self.keeper.keep(src, dst, &staged, None, &path).map_err(fault)?;
             let flags = self.keeper.flags(at.src);
             if locked || flags != 0 {
                 let mut list = self.shared.closed.lock().unwrap_or_else(PoisonError::into_inner);

@@ -112,8 +112,8 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Gives `dst`, which belongs to `created` and has the permissions `mode_now` (`None` for symlinks), all metadata
-    /// of `src`. `load_xattrs(src)` must have been called.
+    /// Gives `dst`, which belongs to `created`, all metadata of `src`. `mode_now` is the mode that `dst` is known to have:
+    /// not a directory's, which may have inherited the set-group-ID bit. `load_xattrs(src)` must have been called.
     pub(crate) fn keep(
         &mut self,
         src: XattrTarget<'_>,
@@ -126,13 +126,13 @@ impl<'a> Keeper<'a> {
         if !self.names.is_empty() {
             self.keep_xattrs(src, dst, owner_kept, path)?;
         }
-        if let Some(mode_now) = mode_now {
+        if sys::kind(stat) != FileType::Symlink {
             let mut mode = stat.st_mode & ALL_MODE_BITS;
             if !owner_kept && mode & SET_ID != 0 {
                 mode &= !SET_ID;
                 self.notes.not_kept(WarningCode::SetIdDropped, "set-user-ID or set-group-ID bits", Errno::PERM, path);
             }
-            if mode != mode_now || !self.names.is_empty() {
+            if mode_now != Some(mode) || !self.names.is_empty() {
                 self.set_mode(dst, mode)?;
             }
         }
@@ -262,7 +262,7 @@ pub(crate) fn keep_directory<'a>(
     let mut keeper = Keeper::new(created, plain, notes);
     let (src, dst) = (XattrTarget::Open(src), XattrTarget::Open(dst));
     keeper.load_xattrs(src)?;
-    keeper.keep(src, dst, stat, Some(now.st_mode & ALL_MODE_BITS), &Default::default)?;
+    keeper.keep(src, dst, stat, None, &Default::default)?;
     Ok(keeper)
 }
 
