@@ -159,10 +159,9 @@ impl<'h> Services<'h> {
             if !self.wanted.contains_key(name) || !self.is_chosen(name) {
                 continue;
             }
-            let was_running = service.server(home)?.is_some();
             match calve_db::start_service(home, &service.name, &self.host.supervisor()?, cancel) {
-                Ok(_) if was_running => {}
-                Ok(_) => started.push(name.clone()),
+                Ok(false) => {}
+                Ok(true) => started.push(name.clone()),
                 Err(error) => return Err(self.not_started(service, error)),
             }
         }
