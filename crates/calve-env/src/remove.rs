@@ -1,5 +1,7 @@
 //! Removes a complete worktree: its hook runs, its servers stop, its files go, then its data.
 
+use std::collections::BTreeMap;
+
 use calve_core::CancelToken;
 use calve_db::LossRule;
 use calve_git::Config;
@@ -117,7 +119,7 @@ fn hook(host: &dyn Host, worktree: &Worktree, options: &RemoveOptions) -> Result
     consent::run(host, Hook::PreRemove, &text, &surroundings, cancel).map(|()| true)
 }
 
-fn variables(host: &dyn Host, worktree: &Worktree) -> Result<Vec<(String, String)>> {
+fn variables(host: &dyn Host, worktree: &Worktree) -> Result<BTreeMap<String, Option<String>>> {
     let environment = Environment::of_root(host, &worktree.path)?;
-    Environment::variables(&environment.ports()?, &environment.services()?)
+    Environment::of_command(&environment.ports()?, &environment.services()?)
 }

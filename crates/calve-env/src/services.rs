@@ -188,7 +188,7 @@ impl<'h> Services<'h> {
         has_data.map(variable).collect()
     }
 
-    pub fn addresses(&self) -> Result<Vec<Address>> {
+    pub(crate) fn addresses(&self) -> Result<Vec<Address>> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let made = self.wanted.keys().filter_map(|name| self.made.get(name));
         made.map(|service| Ok(service.address(home)?)).collect()

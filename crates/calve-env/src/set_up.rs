@@ -8,7 +8,7 @@ use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{self, FillReport};
 
 use crate::complete::{Incomplete, Maker, OwnParts};
-use crate::consent::{self, Consent, is_approved};
+use crate::consent::{Consent, is_approved};
 use crate::data_from::DataFrom;
 use crate::error::Result;
 use crate::host::{Event, Host};
@@ -27,7 +27,7 @@ pub fn set_up(
     let mut own = own_parts(host, &filled, cancel).unwrap_or_else(failed);
     is_complete(&filled, &own);
     own.errors.drain(..).next().map_or(Ok(()), Err)?;
-    hook(host, &filled, own.variables.take().unwrap_or_default(), cancel)?;
+    hook(host, &filled, &own, cancel)?;
     worktree::finish_for_agent(&filled.path, maker)?;
     Ok(filled.path)
 }
@@ -49,7 +49,7 @@ fn own_parts<'h>(host: &'h dyn Host, filled: &FillReport, cancel: &CancelToken) 
     Ok(OwnParts::make(host, &incomplete, None, cancel))
 }
 
-fn hook(host: &dyn Host, filled: &FillReport, variables: Vec<(String, String)>, cancel: &CancelToken) -> Result<()> {
+fn hook(host: &dyn Host, filled: &FillReport, own: &OwnParts<'_>, cancel: &CancelToken) -> Result<()> {
     let hooks =
         if filled.provenance.is_untrusted() { Default::default() } else { Config::of_worktree(&filled.path)?.hooks };
     let Some(text) = hooks.post_add else { return Ok(()) };
@@ -60,6 +60,6 @@ fn hook(host: &dyn Host, filled: &FillReport, variables: Vec<(String, String)>, 
     }
     let (worktree, source) = (filled.path.clone(), Some(filled.donor.clone()));
     let main = worktrees_of(&filled.path)?.main;
-    let surroundings = HookEnvironment { worktree, main, source, variables, ..HookEnvironment::default() };
-    consent::run(host, Hook::PostAdd, &text, &surroundings, cancel)
+    let surroundings = HookEnvironment { worktree, main, source, ..HookEnvironment::default() };
+    own.run_hook(host, &text, surroundings, cancel)
 }
