@@ -221,9 +221,9 @@ fn finish(
             source: Some(added.donor.clone()),
             branch: added.target.branch.clone(),
             commit: Some(added.target.oid.clone()),
-            variables: own.variables.clone().unwrap_or_default(),
+            ..HookEnvironment::default()
         };
-        consent::run(host, Hook::PostAdd, &text, &surroundings, cancel)?;
+        own.run_hook(host, &text, surroundings, cancel)?;
     }
     maker.map_or(Ok(()), |maker| Ok(worktree::finish_for_agent(&added.path, maker)?))
 }

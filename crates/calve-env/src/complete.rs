@@ -3,17 +3,19 @@
 use std::path::Path;
 
 use calve_core::CancelToken;
+use calve_core::internal::ShownPath;
 use calve_git::Config;
 use calve_git::environment::{EnvFile, LeasedPort, Leases, OtherValues, WorktreeId, forget_data_source, other_values};
+use calve_git::hooks::{Hook, HookEnvironment};
 use calve_git::worktree::CarriedFiles;
 
-use crate::consent::Consent;
+use crate::consent::{self, Consent};
 use crate::data_from::DataFrom;
 use crate::early_clones::EarlyClones;
 use crate::env_files;
 use crate::environment::Environment;
 use crate::error::{Error, Result};
-use crate::host::Host;
+use crate::host::{Event, Host};
 use crate::ports::ports_of;
 use crate::services::Services;
 
@@ -93,6 +95,27 @@ impl<'h> OwnParts<'h> {
         self.other_values = other_values(root, &worktree.files.carried, &variables);
         self.variables = Some(variables);
         Ok(())
+    }
+
+    /// Runs the post-add hook, unless a service has no data: the hook's commands could reach another server.
+    pub(crate) fn run_hook(
+        &self,
+        host: &dyn Host,
+        text: &str,
+        surroundings: HookEnvironment,
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        let Some(services) = &self.services else { return Ok(()) };
+        if let Some(name) = services.wanted.keys().find(|name| !services.made.contains_key(*name)) {
+            let text = format!(
+                "the post-add hook did not run, because the service `{name}` has no data: after `calve up`, run its commands, `hooks.post-add` in .calve.toml, in `{}` yourself",
+                ShownPath(&surroundings.worktree)
+            );
+            host.report(Event::Warning(text));
+            return Ok(());
+        }
+        let variables = Environment::of_command(&self.ports, services)?;
+        consent::run(host, Hook::PostAdd, text, &HookEnvironment { variables, ..surroundings }, cancel)
     }
 
     /// Reads the worktree's configuration, which its branch may have for another version of Calve.

@@ -1,6 +1,8 @@
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
+use calve_db::Address;
 use calve_git::Config;
 use calve_git::environment::{LeasedPort, Leases, check_original, root_of};
 
@@ -89,6 +91,13 @@ impl<'h> Environment<'h> {
     pub fn variables(ports: &[LeasedPort], services: &Services<'_>) -> Result<Vec<(String, String)>> {
         let mut all: Vec<_> = ports.iter().map(|port| (port.variable.clone(), port.number.to_string())).collect();
         all.extend(services.variables()?);
+        Ok(all)
+    }
+
+    /// Returns the variables for a command of the user's. Programs of the services' engines find no other server.
+    pub fn of_command(ports: &[LeasedPort], services: &Services<'_>) -> Result<BTreeMap<String, Option<String>>> {
+        let mut all = Address::environment_of_all(services.addresses()?);
+        all.extend(Self::variables(ports, services)?.into_iter().map(|(name, value)| (name, Some(value))));
         Ok(all)
     }
 }

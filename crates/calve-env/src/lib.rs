@@ -33,7 +33,7 @@ pub use error::{Error, Result};
 pub use host::{Event, Host, database_home, reap_trash, swept_home};
 pub use leaving::unsaved_data;
 pub use origin::DataOrigin;
-pub use ownership::{gone_services, last_root, note_places, services_of_named};
+pub use ownership::{gone_services, last_root, note_places, note_places_around, services_of_named};
 pub use ports::{carry_ports, ports_of_worktrees};
 pub use remedy::Remedy;
 pub use remove::{RemoveOptions, RemovedEnvironment, TakenBack, plan_removal, remove};

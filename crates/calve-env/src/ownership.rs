@@ -76,7 +76,15 @@ pub fn services_of_named(home: &Home, start: &Path, name: &Path, service: Option
 
 /// Records the places of worktrees before their entries go, and with them the knowledge of who owns the data.
 pub fn note_places(home: &Home, entries: &[PathBuf]) {
-    let owners = entries.iter().filter_map(|entry| WorktreeId::of_entry(entry).ok()?);
+    note_places_of(home, entries.iter().filter_map(|entry| WorktreeId::of_entry(entry).ok()?));
+}
+
+/// Records the places of all worktrees of the repository around `start`, if any: it may have been moved.
+pub fn note_places_around(home: &Home, start: &Path) {
+    note_places_of(home, WorktreeId::of_repository(start).into_iter().flatten());
+}
+
+fn note_places_of(home: &Home, owners: impl Iterator<Item = WorktreeId>) {
     for owner in owners {
         if let Ok(Some(own)) = seen(home, &owner) {
             _ = note_place(home, &owner, &own);

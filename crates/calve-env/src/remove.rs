@@ -1,5 +1,6 @@
 //! Removes a complete worktree: its hook runs, its servers stop, its files go, then its data.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use calve_core::{CancelToken, RemovalWait};
@@ -120,9 +121,9 @@ fn hook(host: &dyn Host, worktree: &Worktree, options: &RemoveOptions) -> Result
     consent::run(host, Hook::PreRemove, &text, &surroundings, cancel).map(|()| true)
 }
 
-fn variables(host: &dyn Host, worktree: &Worktree) -> Result<Vec<(String, String)>> {
+fn variables(host: &dyn Host, worktree: &Worktree) -> Result<BTreeMap<String, Option<String>>> {
     let environment = Environment::of_root(host, &worktree.path)?;
-    Environment::variables(&environment.ports()?, &environment.services()?)
+    Environment::of_command(&environment.ports()?, &environment.services()?)
 }
 
 pub enum TakenBack {

@@ -159,10 +159,9 @@ impl<'h> Services<'h> {
             if !self.wanted.contains_key(name) || !self.is_chosen(name) {
                 continue;
             }
-            let was_running = service.server(home)?.is_some();
             match calve_db::start_service(home, &service.name, &self.host.supervisor()?, cancel) {
-                Ok(_) if was_running => {}
-                Ok(_) => started.push(name.clone()),
+                Ok(false) => {}
+                Ok(true) => started.push(name.clone()),
                 Err(error) => return Err(self.not_started(service, error)),
             }
         }
@@ -189,7 +188,7 @@ impl<'h> Services<'h> {
         has_data.map(variable).collect()
     }
 
-    pub fn addresses(&self) -> Result<Vec<Address>> {
+    pub(crate) fn addresses(&self) -> Result<Vec<Address>> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let made = self.wanted.keys().filter_map(|name| self.made.get(name));
         made.map(|service| Ok(service.address(home)?)).collect()

@@ -9,7 +9,7 @@ use calve_git::worktree::{self, FillReport};
 
 use crate::add::AddFailure;
 use crate::complete::{Incomplete, Maker, OwnParts};
-use crate::consent::{self, Consent, is_approved};
+use crate::consent::{Consent, is_approved};
 use crate::data_from::DataFrom;
 use crate::error::{Error, Result};
 use crate::host::{Event, Host};
@@ -30,7 +30,7 @@ pub fn set_up(
     if let Some(error) = own.errors.pop() {
         return Err(AddFailure { earlier: own.errors, ..error.into() });
     }
-    hook(host, &filled, own.variables.take().unwrap_or_default(), cancel)?;
+    hook(host, &filled, &own, cancel)?;
     worktree::finish_for_agent(&filled.path, maker).map_err(Error::from)?;
     Ok(filled.path)
 }
@@ -52,7 +52,7 @@ fn own_parts<'h>(host: &'h dyn Host, filled: &FillReport, cancel: &CancelToken) 
     Ok(OwnParts::make(host, &incomplete, None, cancel))
 }
 
-fn hook(host: &dyn Host, filled: &FillReport, variables: Vec<(String, String)>, cancel: &CancelToken) -> Result<()> {
+fn hook(host: &dyn Host, filled: &FillReport, own: &OwnParts<'_>, cancel: &CancelToken) -> Result<()> {
     let hooks =
         if filled.provenance.is_untrusted() { Default::default() } else { Config::of_worktree(&filled.path)?.hooks };
     let Some(text) = hooks.post_add else { return Ok(()) };
@@ -63,6 +63,6 @@ fn hook(host: &dyn Host, filled: &FillReport, variables: Vec<(String, String)>, 
     }
     let (worktree, source) = (filled.path.clone(), Some(filled.donor.clone()));
     let main = worktrees_of(&filled.path)?.main;
-    let surroundings = HookEnvironment { worktree, main, source, variables, ..HookEnvironment::default() };
-    consent::run(host, Hook::PostAdd, &text, &surroundings, cancel)
+    let surroundings = HookEnvironment { worktree, main, source, ..HookEnvironment::default() };
+    own.run_hook(host, &text, surroundings, cancel)
 }

@@ -4,6 +4,7 @@
 //! user approved exactly this one for this repository; a hash of both is kept. A random word in git's own directory
 //! identifies the repository: another one at the same path needs a new approval, a moved one does not.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -110,7 +111,8 @@ pub struct HookEnvironment {
     pub source: Option<PathBuf>,
     pub branch: Option<String>,
     pub commit: Option<String>,
-    pub variables: Vec<(String, String)>,
+    /// `None`: unset.
+    pub variables: BTreeMap<String, Option<String>>,
 }
 
 /// Returns the command that runs a hook: a shell in the worktree, without input. The caller directs its output.
@@ -125,14 +127,14 @@ pub fn command(hook: Hook, text: &str, surroundings: &HookEnvironment) -> Comman
         command.env_remove(name);
     }
     command.env("CALVE_HOOK", hook.name()).env("CALVE_WORKTREE", worktree);
-    command.envs(variables.iter().map(|(name, value)| (name, value)));
     let optional = [
         ("CALVE_MAIN_WORKTREE", main.as_deref().map(Path::as_os_str)),
         ("CALVE_SOURCE", source.as_deref().map(Path::as_os_str)),
         ("CALVE_BRANCH", branch.as_deref().map(OsStr::new)),
         ("CALVE_COMMIT", commit.as_deref().map(OsStr::new)),
     ];
-    for (name, value) in optional {
+    let variables = variables.iter().map(|(name, value)| (name.as_str(), value.as_deref().map(OsStr::new)));
+    for (name, value) in variables.chain(optional) {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),

@@ -1,6 +1,6 @@
 //! How programs reach a server, in the forms that they expect.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -50,16 +50,14 @@ impl Address {
         }
     }
 
-    /// Sets the servers' variables for the engines' own programs, without URLs and those that several servers set.
-    pub fn set_environment_of_all(servers: Vec<Self>, command: &mut Command) {
-        let (mut all, mut several) = (BTreeMap::new(), BTreeSet::new());
+    /// Returns the servers' variables for the engines' own programs. URLs, and what several servers set, are unset.
+    pub fn environment_of_all(servers: Vec<Self>) -> BTreeMap<String, Option<String>> {
+        let mut all = BTreeMap::new();
         for (name, value) in servers.into_iter().flat_map(|server| server.environment) {
-            if name.ends_with("_URL") || all.insert(name.clone(), value).is_some() {
-                several.insert(name);
-            }
+            let is_ambiguous = name.ends_with("_URL") || all.contains_key(&name);
+            all.insert(name, value.filter(|_| !is_ambiguous));
         }
-        all.retain(|name, _| !several.contains(name));
-        Self { environment: all, ..Self::default() }.set_environment(command);
+        all
     }
 }
 

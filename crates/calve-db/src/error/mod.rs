@@ -106,7 +106,7 @@ pub enum Error {
     },
     #[error("the command never connected to the server it was to fill, so the template `{template}` was not made")]
     NotConnected { template: String },
-    #[error("`{}` sets `{option}`, which leads MariaDB's clients to another server or user", ShownPath(.path))]
+    #[error("`{}` sets `{option}`, which leads clients to another server or user", ShownPath(.path))]
     OptionFile { path: PathBuf, option: String },
     #[error("`{}` cannot be made a template: {reason}", ShownPath(.path))]
     NotUsable { path: PathBuf, reason: UnusableData },

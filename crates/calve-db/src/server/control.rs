@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 use calve_core::CancelToken;
 use rustix::process::Signal;
 
-use crate::error::{Error, Remedy, Result};
+use crate::error::{Error, Remedy, Result, unless_cancelled};
 use crate::registry::Home;
 use crate::registry::template::DatabaseTemplate;
 use crate::registry::{self, Record};
 use crate::server::messages::{Answer, Request, receive, send};
 use crate::server::starter::wait_for_word;
 use crate::sys::ProcessHandle;
+
+const ENDING: Duration = Duration::from_secs(10);
 
 /// Ends a server, and moves its files out of sight, to be deleted later. A service's server that cannot write its data
 /// goes on. Returns the server as it was, or `None` if its record could not be read.
@@ -32,7 +34,7 @@ pub(crate) fn stop_by(home: &Home, name: &str, request: Request, cancel: &Cancel
     match change(home, &record, request, cancel) {
         Ok(_) if !slot.exists() => {}
         // A signal would not report data that it cannot write.
-        Err(Error::SupervisorGone(_)) if !may_lose && supervisor(&record).is_some() => {
+        Err(Error::SupervisorGone(_)) if !may_lose && !has_ended(home, &record, cancel)? => {
             let text = format!("the supervisor of the server `{name}` does not answer, so it was not stopped");
             return Err(Error::failed(text, Remedy::StopAnyway));
         }
@@ -113,6 +115,16 @@ pub(crate) fn ask(record: &Record, request: Request, cancel: &CancelToken) -> Re
     }
 }
 
+/// Waits for the end of a supervisor that hung up, mostly because it is ending. Returns whether it has ended.
+pub(crate) fn has_ended(home: &Home, record: &Record, cancel: &CancelToken) -> Result<bool> {
+    let (slot, started) = (registry::slot_of(home, &record.server.name), Instant::now());
+    while registry::is_held_by(&slot, record) && started.elapsed() < ENDING {
+        unless_cancelled(cancel)?;
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(!registry::is_held_by(&slot, record))
+}
+
 fn supervisor(record: &Record) -> Option<ProcessHandle> {
     ProcessHandle::open(record.supervisor, record.supervisor_started)
 }
@@ -122,7 +134,7 @@ fn end(home: &Home, record: &Record, cancel: &CancelToken) -> Result<()> {
     if let Some(supervisor) = supervisor(record) {
         supervisor.signal(Signal::TERM);
         let started = Instant::now();
-        while supervisor.lives() && started.elapsed() < Duration::from_secs(10) {
+        while supervisor.lives() && started.elapsed() < ENDING {
             if cancel.is_cancelled() {
                 return Err(Error::GoesOn(record.server.name.clone()));
             }

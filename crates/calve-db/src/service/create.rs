@@ -16,7 +16,6 @@ use crate::files::random;
 use crate::files::trash;
 use crate::registry::template::{self, DatabaseTemplate};
 use crate::registry::{self, DATA, Home, RegistrySlot, lock_all, name, unix_now};
-use crate::server::control;
 use crate::server::launch::data::{clone_data, clone_followed};
 use crate::server::messages::{Answer, Request, Spec};
 use crate::server::starter::{self, OwnedServer, Starter};
@@ -85,12 +84,7 @@ pub(super) fn from_service(home: &Home, source: &str, slot: &Path, cancel: &Canc
     let (_turn, source) = take_turn(home, source, cancel)?;
     let before = Donor::find(home, &source);
     let to = slot.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let copied = source.server(home)?.map(|record| control::ask(&record, Request::Copy(to), cancel)).transpose();
-    let copied = match copied {
-        // It just ended.
-        Err(Error::SupervisorGone(_)) => None,
-        answer => answer?.map(Answer::into_result).transpose()?,
-    };
+    let copied = source.ask(home, Request::Copy(to), cancel)?.map(Answer::into_result).transpose()?;
     // Held until the donor is read.
     let _held;
     let strategy = match copied {

@@ -16,7 +16,8 @@ use crate::files::private;
 use crate::files::random;
 use crate::registry::template::{self, DatabaseTemplate};
 use crate::registry::{self, DATA, Home, Record, mark, name};
-use crate::server::messages::{Origin, Spec};
+use crate::server::control;
+use crate::server::messages::{Answer, Origin, Request, Spec};
 use crate::server::standby;
 use crate::server::starter::new_spec;
 
@@ -96,6 +97,15 @@ impl Service {
         match registry::find(home, &self.name) {
             Err(Error::UnknownServer(_) | Error::ServerEnded { .. }) => Ok(None),
             found => found.map(Some),
+        }
+    }
+
+    /// Asks its server's supervisor. `None`: no server runs, or it has just ended.
+    pub(super) fn ask(&self, home: &Home, request: Request, cancel: &CancelToken) -> Result<Option<Answer>> {
+        let Some(record) = self.server(home)? else { return Ok(None) };
+        match control::ask(&record, request, cancel) {
+            Err(Error::SupervisorGone(_)) if control::has_ended(home, &record, cancel)? => Ok(None),
+            answer => answer.map(Some),
         }
     }
 

@@ -14,7 +14,6 @@ use crate::error::{AtPath as _, Error, Operation, Result};
 use crate::files::private;
 use crate::registry::template::{self, DatabaseTemplate};
 use crate::registry::{DATA, Home};
-use crate::server::control;
 use crate::server::messages::{Answer, Request, Spec};
 
 /// The position at the first start. Exists before a client can connect. Empty if the engine has none.
@@ -67,17 +66,12 @@ fn changes(home: &Home, service: &Service) -> Result<(bool, Option<String>)> {
 
 /// Returns the position now. `None`: unknown, as after a crash until a recovery, or with an unreadable server record.
 pub(crate) fn position(home: &Home, service: &Service) -> Result<Option<String>> {
-    let server = match service.server(home) {
-        Err(Error::RecordDamaged(_)) => return Ok(None),
-        found => found?,
-    };
-    match server {
-        None => Ok(service.engine()?.written(&service.data_directory(), None)),
-        // Only its supervisor knows that this server, and no other, answers.
-        Some(record) => match control::ask(&record, Request::Written, &CancelToken::default())? {
-            Answer::Written(written) => Ok(written),
-            _ => Ok(None),
-        },
+    // Only its supervisor knows that this server, and no other, answers.
+    match service.ask(home, Request::Written, &CancelToken::default()) {
+        Ok(None) => Ok(service.engine()?.written(&service.data_directory(), None)),
+        Ok(Some(Answer::Written(written))) => Ok(written),
+        Ok(_) | Err(Error::RecordDamaged(_)) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

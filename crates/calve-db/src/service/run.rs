@@ -27,22 +27,15 @@ const A_MOMENT: Duration = Duration::from_millis(500);
 /// The longest log that earlier servers may leave.
 const LONGEST_LOG: i64 = 1 << 20;
 
-/// Starts the service's server, or returns the running one.
-pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelToken) -> Result<Record> {
+/// Starts the service's server, unless it runs. Returns whether it did so.
+pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelToken) -> Result<bool> {
     home.prepare()?;
     let (_turn, service) = take_turn(home, name, cancel)?;
     let starter = Starter { supervisor, cancel };
-    if let Some(record) = service.server(home)? {
-        match control::ask(&record, Request::Keep, cancel) {
-            Ok(_) => {
-                // Its starter may have been killed before this.
-                write_to_disk(&service.slot, &starter)?;
-                return Ok(record);
-            }
-            // A server that is ending does not answer.
-            Err(Error::SupervisorGone(_)) => {}
-            Err(error) => return Err(error),
-        }
+    if service.ask(home, Request::Keep, cancel)?.is_some() {
+        // Its starter may have been killed before this.
+        write_to_disk(&service.slot, &starter)?;
+        return Ok(false);
     }
     let slot = reserve(home, name, cancel)?;
     registry::forget_ending(home, name);
@@ -66,12 +59,12 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
         let joined = writing.map(|writing| writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         (started, joined.unwrap_or(Ok(())))
     });
-    let record = started.map_err(|error| unless_of_other_version(&service, error))?.record;
+    started.map_err(|error| unless_of_other_version(&service, error))?;
     if let Err(error) = written {
         control::stop_by(home, name, Request::Stop, &CancelToken::default())?;
         return Err(error);
     }
-    Ok(record)
+    Ok(true)
 }
 
 /// Explains a failure by data of another version than the installed program's, as after an upgrade of the system.

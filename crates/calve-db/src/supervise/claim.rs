@@ -19,10 +19,6 @@ impl Supervisor<'_> {
 
     /// Hands the standby over. A second caller gets `Taken`. If the first one is gone by then, the server ends.
     pub(super) fn claim(&mut self, claim: Claim, mut from: UnixStream) -> Option<End> {
-        if let Some(ended) = self.launched.server.ended() {
-            // Without an answer, the caller takes the next standby.
-            return Some(End::Unasked(EndReason::EndedByItself(ended)));
-        }
         if !self.record.waits || self.own.spec().is_err() {
             let _ = send(&mut from, &Answer::Taken);
             return None;

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use calve_core::{CancelToken, RemovalWait};
 
 use crate::engine::address::Address;
-use crate::engine::{self, Engine};
+use crate::engine::{self, Engine, Refusal};
 use crate::error::{AtPath as _, EndReason, Error, Operation, Remedy, Result};
 use crate::files::directory::Directory;
 use crate::files::log;
@@ -39,6 +39,8 @@ use crate::sys::{self, ProcessHandle};
 const ORDERLY_END: Duration = Duration::from_secs(600);
 /// The longest time on a full disk, where MariaDB waits until there is space.
 const END_ON_A_FULL_DISK: Duration = Duration::from_secs(5);
+/// The longest wait for the end of a server that takes no clients.
+const SHUTTING_DOWN: Duration = Duration::from_secs(10);
 const WARM_IN: Duration = Duration::from_secs(2);
 /// The interval of looks at things without a descriptor.
 const TICK: Duration = Duration::from_secs(1);
@@ -344,6 +346,16 @@ impl<'a> Supervisor<'a> {
         if let Some(error) = self.refusal(&request) {
             return failed(&mut from, error);
         }
+        let is_for_server = match request {
+            Request::Keep | Request::Claim(_) | Request::Copy(_) | Request::Written => true,
+            // A kill needs no server that answers.
+            Request::Stop => self.record.durable,
+            _ => false,
+        };
+        // Without an answer, the caller waits for the end, or takes the next standby.
+        if is_for_server && let Some(end) = self.end_of_server() {
+            return Some(end);
+        }
         let answer = match request {
             Request::Reset(_) | Request::Mark(_) | Request::Unmark(_) if self.record.durable => {
                 let name = &self.record.server.name;
@@ -368,10 +380,6 @@ impl<'a> Supervisor<'a> {
             // Only the starter has one.
             Request::Command(_) => return None,
             Request::Keep => {
-                if let Some(ended) = self.launched.server.ended() {
-                    // Ends without an answer.
-                    return Some(End::Unasked(EndReason::EndedByItself(ended)));
-                }
                 self.owner = Ownership::Nobody;
                 Answer::Done
             }
@@ -403,6 +411,21 @@ impl<'a> Supervisor<'a> {
         };
         let _ = send(&mut from, &answer);
         None
+    }
+
+    /// Returns the end without an answer if the server has ended. One that takes no clients any more is waited for.
+    fn end_of_server(&mut self) -> Option<End> {
+        let asked = Instant::now();
+        loop {
+            if let Some(ended) = self.launched.server.ended() {
+                return Some(End::Unasked(EndReason::EndedByItself(ended)));
+            }
+            let probed = self.engine.probe(&self.record.server.address, TICK);
+            if !matches!(probed, Err(Refusal::NotYet)) || asked.elapsed() > SHUTTING_DOWN {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Returns why a request is impossible now. Restarts a server that a mark left down, if there is room by now.

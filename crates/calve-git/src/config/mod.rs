@@ -290,7 +290,7 @@ impl Config {
 
 /// Returns whether the worktree's shared file equals the main worktree's, and neither has a local file.
 fn has_file_of_main(root: &Path) -> bool {
-    let Ok(Some(entry)) = trust::entry_of(root) else { return false };
+    let Ok(Some(entry)) = trust::entry_of(root) else { return root.join(".git").is_dir() };
     // `/project/.git/worktrees/ID`.
     let common = entry.parent().and_then(Path::parent).filter(|common| common.ends_with(".git"));
     let Some(main) = common.and_then(Path::parent) else { return false };

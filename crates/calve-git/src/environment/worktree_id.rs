@@ -9,8 +9,8 @@ use crate::environment::own_directory;
 use crate::error::Result;
 use crate::identity::{give_word, read_word};
 use crate::paths::{if_there, real};
-use crate::repository::Worktree;
 use crate::repository::entries::{self, DATA_SOURCE, NO_SOURCE};
+use crate::repository::{Repository, Worktree};
 
 const FILE: &str = "calve-services";
 
@@ -33,6 +33,11 @@ impl WorktreeId {
             None if worktree.is_bare => Ok(None),
             None => Self::read(&worktree.path),
         }
+    }
+
+    /// Returns those of a repository's worktrees.
+    pub fn of_repository(start: &Path) -> Result<Vec<WorktreeId>> {
+        Repository::open(start)?.worktrees.iter().filter_map(|one| Self::of_worktree(one).transpose()).collect()
     }
 
     pub fn of_entry(entry: &Path) -> Result<Option<WorktreeId>> {

@@ -61,7 +61,7 @@ impl Origins {
         let mut fetched = Fetched::default();
         directories().for_each(|directory| fetched.read(directory, &namespaces.remotes));
         let (tags, unknown) = origins.add_references(common, &namespaces, worktrees, &fetched, references);
-        origins.add_worktrees(worktrees);
+        origins.add_worktrees(common, worktrees);
         for directory in directories() {
             let log = Log::new(directory, "HEAD");
             origins.others.extend(log.of_others("HEAD", &namespaces.remotes).map(str::to_owned));
@@ -159,7 +159,8 @@ impl Origins {
         (tags, unknown)
     }
 
-    fn add_worktrees(&mut self, worktrees: &[Worktree]) {
+    fn add_worktrees(&mut self, common: &Path, worktrees: &[Worktree]) {
+        self.own.extend(trusted_commits(common));
         for worktree in worktrees {
             let entry = worktree.entry.as_deref();
             self.own.extend(entry.into_iter().flat_map(trusted_commits));

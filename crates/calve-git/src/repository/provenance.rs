@@ -12,19 +12,25 @@ pub fn trust_commit(path: &Path) -> Result<bool> {
     let real = real(path);
     let root = real.ancestors().find(|above| fs_err::symlink_metadata(above.join(".git")).is_ok());
     let Some(root) = root else { return Ok(false) };
-    let Some(entry) = entry_of(root)? else { return Ok(false) };
+    let entry = entry_of(root)?.unwrap_or_else(|| root.join(".git"));
     check_original(&entry, root)?;
+    let was_untrusted = provenance_of(root)?.is_untrusted();
     if let Some(commit) = Git::at(root).answer(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])? {
         note_trust(&entry, &commit)?;
     }
-    remove_mark(&entry)
+    Ok(remove_mark(&entry)? || was_untrusted)
 }
 
-/// Returns the provenance of the worktree with this root. The main one is the user's, whatever is checked out there.
+/// Returns the provenance of the worktree with this root; in the main one, of the commit that is checked out.
 pub fn provenance_of(root: &Path) -> Result<Provenance> {
-    if !is_untrusted(root) && entry_of(root)?.is_some() {
-        // git may have made it, or another commit was checked out there since.
-        Repository::open(root)?;
+    if is_untrusted(root) {
+        return Ok(Provenance::Untrusted);
     }
-    Ok(recorded(root))
+    // git may have made it, or another commit was checked out there since.
+    let repository = Repository::open(root)?;
+    let main = repository.worktrees.first().filter(|main| !main.is_bare && repository.own == repository.common);
+    match main.and_then(|main| main.head.as_deref()) {
+        Some(head) => repository.provenance_of(head, None),
+        None => Ok(recorded(root)),
+    }
 }

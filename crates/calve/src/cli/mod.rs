@@ -99,9 +99,9 @@ pub(crate) enum Command {
     Env(env::EnvArguments),
     /// Run a command with the environment of this worktree
     ///
-    /// Starts the worktree's services first. CMD then replaces calve, so signals and the exit code are its own. It runs in the
-    /// current directory, with the variables that `calve env` prints. Those of an engine's own programs, such as PGHOST, lead to the worktree's
-    /// service if it has one of that engine. `--` before it is needed only if it begins with a dash.
+    /// Starts the worktree's services first, and runs nothing while one has no data. CMD then replaces calve, so signals and the exit code are
+    /// its own. It runs in the current directory, with the variables that `calve env` prints. Those of an engine's own programs, such as PGHOST,
+    /// lead to the worktree's service of that engine; with several, they are unset. `--` before it is needed only if it begins with a dash.
     Exec {
         /// The command to run
         #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]

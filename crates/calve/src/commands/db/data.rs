@@ -13,10 +13,10 @@ use calve_receipt::{DbServiceData, ServiceDataState, path};
 use crate::commands::worktree::services::whose;
 use crate::failure::{FAILED, Failure, REFUSED};
 use crate::host::Program;
-use crate::output;
+use crate::{output, real_path};
 
 /// First advice for data whose worktree is not found.
-const IF_MOVED: &str = "if you moved the repository, run `calve env` in it";
+const IF_MOVED: &str = "if you moved the repository, run `calve db gc` in it";
 
 pub(super) struct KeptData {
     pub(super) service: Service,
@@ -27,6 +27,7 @@ pub(super) struct KeptData {
 }
 
 pub(super) fn all(home: &Home) -> Result<Vec<KeptData>, Failure> {
+    real_path::here().iter().for_each(|here| calve_env::note_places_around(home, here));
     Ok(calve_db::services(home)?.into_iter().map(|service| KeptData::of(home, service)).collect())
 }
 

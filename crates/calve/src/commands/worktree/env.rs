@@ -50,20 +50,20 @@ fn quoted(value: &str) -> String {
 
 pub(crate) fn exec(line: &[OsString], cancel: &CancelToken) -> Result<(), Failure> {
     let environment = Environment::find(&Program, &real_path::here()?)?;
-    let StartedServices { ports, services, started, env_files } = environment.up(&[], cancel)?;
+    let StartedServices { ports, mut services, started, env_files } = environment.up(&[], cancel)?;
     if !started.is_empty() {
         let names: Vec<String> = started.iter().map(|name| format!("`{name}`")).collect();
         output::note(&format!("started {}", listed(&names)));
     }
     say_rewritten(&env_files);
-    services::lacking_lines(&services).iter().for_each(|line| output::note(line));
+    services::complete(&mut services)?;
     let mut command = Command::new(&line[0]);
     command.args(&line[1..]);
     for name in configured_variables([&*environment.root]) {
         command.env_remove(name);
     }
-    Address::set_environment_of_all(services.addresses()?, &mut command);
-    command.envs(Environment::variables(&ports, &services)?);
+    let environment = Environment::of_command(&ports, &services)?;
+    Address { environment, ..Address::default() }.set_environment(&mut command);
     Err(Failure::not_started(&line[0], sys::become_command(&mut command)))
 }
 

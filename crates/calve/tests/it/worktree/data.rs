@@ -250,7 +250,11 @@ fn an_engines_own_programs_find_its_only_service() {
     exec(&["psql", "-XqAtc", "SELECT count(*) FROM t"], "3\n", "started `db`\n");
     shop.repo.write(".calve.toml", "services.db.template = 'shop'\nservices.other.template = 'shop'\n");
     let script = "echo $PGHOST $PGTZ; psql -XqAtc 'SELECT count(*) FROM t' $OTHER_URL";
-    exec(&["sh", "-c", script], "/nowhere Asia/Tokyo\n3\n", "started `other`\n");
+    exec(&["sh", "-c", script], "\n3\n", "started `other`\n");
+    shop.repo.write(".calve.toml", "hooks.post-add = 'echo at=$PGHOST'\nservices.db.template = 'shop'\n");
+    shop.repo.commit("hook");
+    let added = shop.within(main, &["worktree", "add", "--yes", "one"]).env("PGHOST", "/nowhere").succeeds();
+    assert!(added.stderr.contains("at=/") && !added.stderr.contains("at=/nowhere"), "{}", added.stderr);
 }
 
 /// One of a removed worktree's services has kept its data, because only that was written to.

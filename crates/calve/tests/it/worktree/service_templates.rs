@@ -129,6 +129,57 @@ fn a_create_command_that_is_not_approved_is_not_run() {
 }
 
 #[test]
+fn no_command_of_the_users_runs_while_a_service_has_no_data() {
+    let Some(recipe) = Recipe::new() else { return };
+    let main = &recipe.repo.path;
+    recipe.repo.write(".calve.toml", "hooks.post-add = 'touch ran'\n");
+    recipe.within(main, &["hook", "approve", "--yes"]).succeeds();
+    let recipes = [
+        ("template = 'nowhere'", 1, "there is no template `nowhere`"),
+        ("engine = 'postgres'\ncreate = 'false'\ninputs = ['*.nothing']", 3, "matches `*.nothing`"),
+        ("engine = 'postgres'\ncreate = 'false'", 3, "is not approved"),
+    ];
+    for (at, (service, code, why)) in recipes.into_iter().enumerate() {
+        recipe.repo.write(".calve.toml", &format!("hooks.post-add = 'touch ran'\n[services.db]\n{service}\n"));
+        recipe.repo.commit("lacks");
+        for data in [&[] as &[&str], &["--data-from", "none"]] {
+            let name = format!("at{at}{}", data.len());
+            recipe
+                .add(&[&name])
+                .args(data)
+                .succeeds()
+                .says(&["the post-add hook did not run, because the service `db`"]);
+            recipe.within(recipe.place(&name), &["exec", "touch", "ran"]).fails(code).says(&[why]).hints();
+            assert!(!recipe.place(&name).join("ran").exists());
+        }
+    }
+}
+
+#[test]
+fn a_pull_request_in_the_main_worktree_makes_no_template_until_it_is_trusted() {
+    let Some(recipe) = Recipe::new() else { return };
+    let main = &recipe.repo.path;
+    recipe.approve(main);
+    recipe.repo.git(["checkout", "-q", "-b", "theirs"]);
+    recipe.repo.write("schema/1.sql", "CREATE TABLE t (a int); INSERT INTO t VALUES (666);\n");
+    recipe.repo.commit("stranger");
+    recipe.repo.git(["update-ref", "refs/pull/7/head", "HEAD"]);
+    recipe.repo.git(["checkout", "-q", "main"]);
+    recipe.repo.git(["branch", "-qD", "theirs"]);
+    recipe.repo.git(["reflog", "expire", "--expire=now", "--all"]);
+    recipe.within(main, &["up"]).succeeds();
+    assert_eq!((recipe.sum(main), recipe.runs()), ("1".into(), 1));
+    recipe.repo.git(["checkout", "-q", "--detach", "refs/pull/7/head"]);
+    for words in [&["reset", "--yes"] as &[&str], &["hook", "approve", "--yes"]] {
+        recipe.within(main, words).fails(3).hints();
+    }
+    assert_eq!((recipe.sum(main), recipe.runs()), ("1".into(), 1));
+    recipe.within(main, &["hook", "approve", "--trust", "--yes"]).succeeds().says(&["is trusted from now on"]);
+    recipe.within(main, &["reset", "--yes"]).succeeds();
+    assert_eq!((recipe.sum(main), recipe.runs()), ("666".into(), 2));
+}
+
+#[test]
 fn every_failure_is_told_and_what_did_not_run() {
     let Some(recipe) = Recipe::new() else { return };
     let service = "engine = \"postgres\"\ncreate = \"false\"\n";
@@ -317,7 +368,7 @@ fn a_command_that_fails_costs_no_other_service_and_leaves_no_template() {
     );
     recipe.within(main, &["up"]).fails(1).says(&["there is no template `nowhere`"]);
     let lacks = "the service `lost` has no data";
-    recipe.within(main, &["exec", "true"]).succeeds().says(&[lacks]);
+    recipe.within(main, &["exec", "true"]).fails(1).says(&["there is no template `nowhere`"]);
     let env = recipe.within(main, &["env"]).succeeds().says(&[lacks]).stdout;
     assert_eq!(env.lines().filter(|line| line.starts_with("export ")).count(), 2, "{env}");
     assert!(env.ends_with("unset LOST_URL\n"), "{env}");

@@ -9,6 +9,7 @@ use calve_testkit::{SplitMix64, rounds};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use super::repo::git;
 use super::services::{POSTGRES, Shop};
 
 /// Kills a command at a random moment, if it lasts that long.
@@ -168,4 +169,41 @@ fn a_worktree_whose_add_was_killed_before_its_data_says_so_until_it_is_finished(
     let listed = list();
     assert!(!listed.stdout.contains("unfinished") && !listed.stderr.contains("unfinished"), "{listed:?}");
     shop.repo.adding("one").fails(1).says(&["is checked out in `", "work there, or name another branch"]);
+}
+
+#[test]
+fn a_server_that_is_ending_or_has_died_is_waited_for() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let main = &shop.repo.path;
+    for signal in [Signal::INT, Signal::KILL] {
+        for words in [&["up"] as &[&str], &["exec", "true"], &["down"], &["reset", "--yes"]] {
+            shop.within(main, &["up", "-q"]).succeeds();
+            let server = shop.servers()[0]["pid"].as_i64().unwrap() as i32;
+            kill_process(Pid::from_raw(server).unwrap(), signal).unwrap();
+            let ran = shop.within(main, words).succeeds();
+            assert!(!ran.stderr.contains("runs already"), "{}", ran.stderr);
+            assert_eq!(shop.rows(main), [1, 2, 3]);
+        }
+    }
+}
+
+#[test]
+fn data_of_a_moved_repository_is_not_orphaned() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let one = shop.repo.added("one");
+    shop.sql(&one, "INSERT INTO t VALUES (4)");
+    let name = shop.status(&one)[0]["server"].as_str().unwrap().to_owned();
+    let places = [&shop.repo.path, &one]
+        .map(|place| (place.clone(), shop.repo.spot.join("new").join(place.file_name().unwrap())));
+    fs_err::create_dir(shop.repo.spot.join("new")).unwrap();
+    places.iter().for_each(|(old, new)| fs_err::rename(old, new).unwrap());
+    let main = &places[0].1;
+    git(main, ["worktree", "repair", places[1].1.to_str().unwrap()]);
+    let swept = shop.within(main, &["db", "gc", "--json"]).run();
+    let refused = shop.within(main, &["db", "gc", "--lose-data", &name]).run();
+    places.iter().for_each(|(old, new)| fs_err::rename(new, old).unwrap());
+    git(&shop.repo.path, ["worktree", "repair", one.to_str().unwrap()]);
+    assert_eq!(swept.json()["orphans"], json!([]));
+    refused.ended(3);
+    assert_eq!(shop.rows(&one), [1, 2, 3, 4]);
 }
