@@ -76,6 +76,7 @@ fn a_bit_of_everything(spot: &Spot) {
         .file("random", random)
         .sparse("sparse", 5_000_000, &[(3_000_000, b"middle")])
         .symlink("out", "../../out")
+        .hard_link("sub/out, too", "out")
         .symlink("sub/absolute", "/etc/passwd")
         .dir("closed")
         .xattr("a", "user.name", b"val=ue\n\0")
