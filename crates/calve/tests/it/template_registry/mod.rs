@@ -105,6 +105,18 @@ fn a_template_is_the_same_after_a_push_and_a_pull() {
     template(&spot, "other", &["verify", "shop"]).succeeds();
     calve(["cp", "-q", "@shop", "copy"]).within(&spot).env("CALVE_HOME", spot.join("other")).succeeds();
     assert_same(spot.join("src"), spot.join("copy"));
+    // Nobody may change it. A pull makes it again, of what is left of it.
+    let changed = tree(&spot, "other", "shop").join("sub/empty");
+    fs_err::write(&changed, "changed").unwrap();
+    let copy = || calve(["cp", "-q", "@shop", "again"]).within(&spot).env("CALVE_HOME", spot.join("other"));
+    for ran in [copy(), template(&spot, "other", &["verify", "shop"])] {
+        let ran = ran.run().says(&["was changed after it was made", "hint: pull it again: "]);
+        ran.ended(1);
+    }
+    let again = pull(&spot, "other", &server, "team/shop:v1").succeeds().json();
+    assert_eq!((&again["up_to_date"], again["reused_bytes"].as_u64() > Some(6_000_000)), (&false.into(), true));
+    copy().succeeds();
+    assert_same(spot.join("src"), spot.join("again"));
     if is_root() {
         let reachable = Reachable::new();
         fs_err::create_dir(spot.join("theirs")).unwrap();
