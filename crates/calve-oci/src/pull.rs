@@ -139,6 +139,7 @@ fn made_meanwhile(templates: &Templates, name: &str, key: &str, error: Error) ->
         if templates.portable(&held)?.key() == key {
             return Ok((*held).clone());
         }
+        return Err(calve_core::Error::from(TemplateError::Superseded(name.to_owned())).into());
     }
     Err(error)
 }

@@ -292,6 +292,27 @@ fn what_would_change_who_may_do_what_is_not_pushed() {
 }
 
 #[test]
+fn of_two_first_pulls_of_different_images_the_later_one_is_tried_again() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    spot.tree("src").file("a", b"1");
+    template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
+    push(&spot, &server, "shop:one").succeeds();
+    spot.tree("src").file("a", b"2");
+    template(&spot, "home", &["refresh", "-q", "shop"]).succeeds();
+    push(&spot, &server, "shop:two").succeeds();
+    let (reached, go_on) = databases::hold_first(&server, server::Asked::is_blob);
+    let first = pull(&spot, "other", &server, "shop:one").start();
+    reached.recv().unwrap();
+    pull(&spot, "other", &server, "shop:two").succeeds();
+    go_on.send(()).unwrap();
+    let first = first.wait();
+    first.ended(1);
+    first.says(&["was made, refreshed or removed by another process meanwhile", "hint: try again"]);
+    pull(&spot, "other", &server, "shop:one").succeeds();
+}
+
+#[test]
 fn two_pulls_at_once_are_both_content() {
     let Some(server) = Server::new() else { return };
     let spot = Spot::anywhere();
