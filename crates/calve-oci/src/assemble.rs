@@ -112,14 +112,14 @@ impl Parents {
 
     /// Copies `other` if it has the right contents, sharing its blocks where the file system can.
     pub(crate) fn make_file_of(&mut self, entry: &PortableEntry, mut other: File) -> Result<bool, Error> {
-        let PortableKind::File { hash, .. } = entry.kind else { return Ok(false) };
+        let PortableKind::File { size, hash } = entry.kind else { return Ok(false) };
         let mut hasher = blake3::Hasher::new();
-        let read = io::copy(&mut other, &mut hasher).and_then(|_| other.rewind());
-        if read.is_err() || hasher.finalize() != hash {
+        if io::copy(&mut other, &mut hasher).is_err() || hasher.finalize() != hash {
             return Ok(false);
         }
         let mut file = self.new_file(&entry.path)?;
-        io::copy(&mut other, &mut file).map_err(|error| self.failed(Operation::Write, &entry.path, error))?;
+        let copied = copy_data(&mut other, &mut file).and_then(|()| file.set_len(size));
+        copied.map_err(|error| self.failed(Operation::Write, &entry.path, error))?;
         self.set_attributes(entry, &file)?;
         Ok(true)
     }
@@ -196,6 +196,20 @@ fn finish(entry: BorrowedFd<'_>, wanted: &PortableEntry) -> Result<(), Errno> {
 fn times(entry: &PortableEntry) -> Timestamps {
     let last_modification = Timespec { tv_sec: entry.seconds, tv_nsec: entry.nanoseconds.into() };
     Timestamps { last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT }, last_modification }
+}
+
+/// Copies all but the holes, sharing blocks where the file system can.
+fn copy_data(from: &mut File, to: &mut File) -> io::Result<()> {
+    let mut end = 0;
+    loop {
+        let start = match rustix::fs::seek(&*from, rustix::fs::SeekFrom::Data(end)) {
+            Err(Errno::NXIO) => return Ok(()),
+            start => from.seek(SeekFrom::Start(start?))?,
+        };
+        end = rustix::fs::seek(&*from, rustix::fs::SeekFrom::Hole(start))?;
+        from.seek(SeekFrom::Start(to.seek(SeekFrom::Start(start))?))?;
+        io::copy(&mut (&*from).take(end - start), to)?;
+    }
 }
 
 fn write_with_holes(file: &mut File, mut contents: &mut dyn Read, buffer: &mut Vec<u8>) -> io::Result<blake3::Hash> {

@@ -162,11 +162,11 @@ pub(crate) fn contents(entry: &PortableEntry) -> u64 {
 
 /// Returns the file whose contents this layer has for an entry: a copy for a hard link into an earlier layer.
 pub(crate) fn contents_in(template: &PortableTemplate, range: &Range<usize>, index: usize) -> Option<usize> {
-    match template.entries[index].kind {
-        PortableKind::File { .. } => Some(index),
-        PortableKind::HardLink(first) if first < range.start => Some(first),
-        _ => None,
-    }
+    let file = match template.entries[index].kind {
+        PortableKind::HardLink(first) if first < range.start => first,
+        _ => index,
+    };
+    matches!(template.entries[file].kind, PortableKind::File { .. }).then_some(file)
 }
 
 pub(crate) fn amount<'e>(entries: impl Iterator<Item = &'e PortableEntry>) -> (u64, u64) {

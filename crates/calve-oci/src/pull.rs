@@ -77,7 +77,13 @@ fn receive(
 ) -> Result<PullReport, Error> {
     let (reuse, known) = Reuse::from_template(templates, old.as_ref()).unzip();
     let known = reuse.as_ref().map(|reuse| &*reuse.key).zip(known);
-    let sent = manifest::fetch(image, known)?;
+    let mut sent = manifest::fetch(image, known)?;
+    let same = reuse.as_ref().filter(|reuse| reuse.key == sent.key);
+    let is_here = same.map(|reuse| reuse.held.check_entries().is_ok());
+    if is_here == Some(false) {
+        // It was changed. The listings were left out, as if nothing had to be made.
+        sent = manifest::fetch(image, None)?;
+    }
     let up_to_date = |template| PullReport {
         template,
         digest: digest.to_owned(),
@@ -87,7 +93,7 @@ fn receive(
         is_up_to_date: true,
         swept: SweptTemplates::default(),
     };
-    if let (Some(old), true) = (&old, reuse.as_ref().is_some_and(|reuse| reuse.key == sent.key)) {
+    if let (Some(old), Some(true)) = (&old, is_here) {
         return Ok(up_to_date(old.clone()));
     }
     let fetched = AtomicU64::new(sent.fetched_bytes);
@@ -131,6 +137,7 @@ fn made_meanwhile(templates: &Templates, name: &str, key: &str, error: Error) ->
         if templates.portable(&held)?.key() == key {
             return Ok((*held).clone());
         }
+        return Err(calve_core::Error::from(TemplateError::Superseded(name.to_owned())).into());
     }
     Err(error)
 }

@@ -108,7 +108,7 @@ fn taken(
     // A store through a mapping shows only on a clean page. Sharing extents writes pages back; reading does not.
     let moment = match strategy {
         Choice::Only(Strategy::Reflink) => now(clock)?,
-        _ => stable::begin(source, clock.directory(), Mounts::Stay)?.moment,
+        _ => stable::begin(source, Mounts::Stay)?.moment,
     };
     match RecordDraft::take(source, moment, Writers::Possible, cancel) {
         Ok(record) => Ok(Some(record)),

@@ -36,7 +36,7 @@ pub enum TemplateError {
     /// The path is the first entry of the received tree that differs from its manifest.
     #[error("the template `{name}` is not as its manifest says: `{}` differs", ShownPath(.path))]
     NotAsSent { name: String, path: PathBuf },
-    #[error("the template `{0}` was refreshed or removed by another process meanwhile")]
+    #[error("the template `{0}` was made, refreshed or removed by another process meanwhile")]
     Superseded(String),
 }
 

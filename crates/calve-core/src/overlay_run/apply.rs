@@ -451,7 +451,10 @@ impl ApplyRequest<'_> {
         };
         let moved = moved?;
         let version = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
-        let is_one = identity(&moved) == identity(old) && moved.st_mode == old.st_mode;
+        // An overlay copies a file before its first move, and gives one of several names another inode number.
+        let has_names = !sys::is_directory(old) && old.st_nlink > 1;
+        let is_copied = has_names && sys::magic(self.lower) == Ok(sys::OVERLAY_MAGIC);
+        let is_one = (is_copied || identity(&moved) == identity(old)) && moved.st_mode == old.st_mode;
         // XFS gives a directory a new time for the new `..`.
         if is_one && (sys::is_directory(old) || version(&moved) == version(old)) {
             Ok(())

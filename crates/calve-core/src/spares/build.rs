@@ -77,8 +77,14 @@ pub(super) fn cost(set: &Set, origin: &SpareOrigin) -> Result<u64, Error> {
     if shares(&source, &destination, &options)? {
         return Ok(0);
     }
-    Ok(record::take(&source, &Exclusions::new(&options.exclude)?, Moment::of_clock(), Writers::Possible, &options)?
-        .allocated_bytes)
+    Ok(record::take(
+        &source,
+        &Exclusions::new(&options.exclude)?,
+        Moment::of_file_systems(),
+        Writers::Possible,
+        &options,
+    )?
+    .allocated_bytes)
 }
 
 fn fill(set: &Set, found: &SpareDirectory, src: &Path, built_ns: u64, options: &CloneOptions) -> Result<(), Error> {
@@ -89,7 +95,7 @@ fn fill(set: &Set, found: &SpareDirectory, src: &Path, built_ns: u64, options: &
     let destination = Location::of_destination(&found.path().join("tree"))?;
     refuse(&source, &destination, set.definition.shape.staged)?;
     let exclude = Exclusions::new(&options.exclude)?;
-    let moment = stable::begin(&source, found.directory.as_fd(), options.mounts)?.moment;
+    let moment = stable::begin(&source, options.mounts)?.moment;
     let mut taken = record::take(&source, &exclude, moment, Writers::Possible, options)?;
     check_room(&source, &taken, &destination, options)?;
     taken.head.mount = sys::mount_identity(source.directory()).io(Operation::Stat, src)?;

@@ -31,7 +31,7 @@ pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files<'_>, strict: bool) ->
         return Err(Failure::Refused(RefusalReason::new("no staged directory")));
     };
     let started = match job.part.options.requires(Requirement::Stable) {
-        true => Some(stable::begin(job.part.source, dst_root, job.part.options.mounts)?),
+        true => Some(stable::begin(job.part.source, job.part.options.mounts)?),
         false => None,
     };
     let scope = match job.part.source.single() {

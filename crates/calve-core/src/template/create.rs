@@ -223,8 +223,8 @@ pub(super) fn freeze(
 ) -> Result<(Template, Manifest), Error> {
     let directory = &reserved.directory;
     let tree = directory.join(TREE);
-    let moment = Moment::of_clock();
     let opened = open_tree(&tree)?;
+    let [moment, _] = Moment::tick(&store::stat(opened.as_fd(), &tree)?);
     let found = read::read(opened.as_fd(), known, options.threads, &options.cancel)?;
     if let Some((path, errno)) = found.unreadable.first() {
         return Err(Error::io(Operation::Read, tree.join(path), *errno));

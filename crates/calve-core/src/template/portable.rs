@@ -54,7 +54,7 @@ pub enum PortableKind {
     },
     /// A symlink with this target.
     Symlink(CString),
-    /// A further name of the file with this index.
+    /// A further name of the file or symlink with this index.
     HardLink(usize),
 }
 
@@ -262,7 +262,9 @@ pub(super) fn first_name(keywords: &str) -> Option<Vec<u8>> {
 /// Returns whether two names may belong to one file: their facts are equal.
 pub(super) fn is_same_file(first: &PortableEntry, other: &PortableEntry) -> bool {
     let said = |entry: &PortableEntry| (entry.kind.clone(), entry.mode, entry.seconds, entry.nanoseconds);
-    matches!(first.kind, PortableKind::File { .. }) && said(first) == said(other) && first.xattrs == other.xattrs
+    matches!(first.kind, PortableKind::File { .. } | PortableKind::Symlink(_))
+        && said(first) == said(other)
+        && first.xattrs == other.xattrs
 }
 
 #[cfg(test)]

@@ -7,7 +7,10 @@ use super::store::{Store, SweptTemplates, open_own, stat_of};
 use crate::error::{Error, TemplateError};
 use crate::options::CloneOptions;
 use crate::options::internal::FrozenSince;
+use crate::tree::exclude::Exclusions;
 use crate::tree::held_lock::HeldLock;
+use crate::tree::source::Source;
+use crate::tree::stable::check_all_frozen;
 
 /// A template: its name and its record.
 pub type ListedTemplate = (String, Result<Template, Error>);
@@ -39,6 +42,13 @@ impl HeldTemplate {
     pub fn restrict(&self, options: &mut CloneOptions) {
         let changed = self.template.frozen.moment.parts();
         options.internal.frozen = Some(FrozenSince { name: self.name.clone(), changed });
+    }
+
+    /// Fails if an entry changed after the template was made. Reads no contents.
+    pub fn check_entries(&self) -> Result<(), Error> {
+        let mut options = CloneOptions::default();
+        self.restrict(&mut options);
+        check_all_frozen(&Source::open(&self.tree)?, &Exclusions::default(), &options)
     }
 }
 

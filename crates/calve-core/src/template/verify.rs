@@ -86,7 +86,7 @@ impl Templates {
             // A changed template cannot be cloned, so this disturbs no clone. It fails on a read-only file system.
             let _ = persist_change_time(root.as_fd(), &template.tree);
         }
-        let moment = Moment::of_clock();
+        let [moment, _] = Moment::tick(&store::stat(root.as_fd(), &template.tree)?);
         let found = read::read(root.as_fd(), None, None, cancel)?;
         let now = Manifest::new(found.entries);
         let mut differences = Vec::new();

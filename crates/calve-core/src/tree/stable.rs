@@ -5,12 +5,12 @@
 //! which cleans the pages, after the moment from which changes count and before anything is read.
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::fs::{CWD, FileType, Mode, Stat};
+use rustix::fs::{CWD, FileType, Stat};
 use rustix::io::Errno;
 use rustix::time::ClockId;
 
@@ -29,44 +29,36 @@ use crate::vocabulary::hidden_name::is_calves_own;
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::strategy::Requirement;
 
-/// A moment in the time of the source's file system: every later change has a later change time (ctime).
+/// A moment in the time of the source's file system: no later change has an earlier change time (ctime).
 ///
-/// Its clock ticks every 1 to 10 ms, so the moment lasts until the next tick is seen. The clone contains changes before
-/// that tick. File systems with whole seconds (ext3, FAT) hide changes within the second of the moment, and the clock
-/// of a network file system's server is assumed to agree with this machine's.
+/// Its clock ticks every 1 to 10 ms, or every second (ext3, ext4 with small inodes). The clock of a network file
+/// system's server is assumed to agree with this machine's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment {
     pub(crate) seconds: i64,
     pub(crate) nanoseconds: i64,
 }
 
-/// A tick takes at most 10 ms (100 Hz).
-const TICK: Duration = Duration::from_millis(11);
-
 impl Moment {
-    /// Returns the current moment. The staged directory `staged` tells the time if it is on the source's device.
-    fn now(source: &Source, staged: BorrowedFd<'_>) -> sys::Result<Self> {
-        if rustix::fs::fstat(staged)?.st_dev != source.stat().st_dev {
-            return Ok(Self::of_clock());
-        }
-        // Any change of the inode will do, even one that changes nothing.
-        let tick = || {
-            rustix::fs::fchmod(staged, Mode::RWXU)?;
-            rustix::fs::fstat(staged).map(|stat| Self::of_change(&stat))
-        };
-        let moment = tick()?;
-        let patience = Instant::now() + 5 * TICK;
-        while tick()? <= moment && Instant::now() < patience {
+    /// Waits until the clock of the file system of `on` ticks. Returns the latest time that a change had before, and the
+    /// earliest that one has from now on. Some kernels give some changes finer times than the ticks.
+    pub(crate) fn tick(on: &Stat) -> [Self; 2] {
+        let cut = |time: Self| if Self::of_change(on).is_whole() { Self { nanoseconds: 0, ..time } } else { time };
+        let (first, now) = (Self::of_file_systems(), rustix::time::clock_gettime(ClockId::Realtime));
+        let before = cut(Self { seconds: now.tv_sec, nanoseconds: now.tv_nsec });
+        loop {
             std::thread::sleep(Duration::from_micros(500));
+            let now = Self::of_file_systems();
+            // Or the clock was set back.
+            if cut(now) > before || now < first {
+                return [before, cut(now)];
+            }
         }
-        Ok(moment)
     }
 
-    /// Returns the current moment by this machine's clock, once file systems' ticks have passed it.
-    pub(crate) fn of_clock() -> Self {
-        let now = rustix::time::clock_gettime(ClockId::Realtime);
-        std::thread::sleep(TICK);
-        Self { seconds: now.tv_sec, nanoseconds: now.tv_nsec }
+    /// Returns whether its file system keeps whole seconds, as far as this tells.
+    fn is_whole(self) -> bool {
+        self.nanoseconds == 0
     }
 
     /// Returns the time that a change would get now, by the ticking clock of this machine's file systems.
@@ -79,16 +71,18 @@ impl Moment {
     /// was in an earlier tick, or by another clock.
     pub(crate) fn shows_changes_of(&self, stat: &Stat) -> bool {
         const WHOLE_SECONDS: i64 = 2_000_000_000;
+        const TWO_TICKS: i128 = 20_000_000;
         let changed = Self::of_change(stat);
         let nanoseconds = |moment: &Self| i128::from(moment.seconds) * 1_000_000_000 + i128::from(moment.nanoseconds);
-        let tick = if changed.nanoseconds == 0 { WHOLE_SECONDS } else { 0 };
+        let tick = if changed.is_whole() { WHOLE_SECONDS } else { 0 };
         let passed = nanoseconds(self) - nanoseconds(&changed);
-        passed > i128::from(tick) || -passed > 2 * TICK.as_nanos() as i128
+        passed > i128::from(tick) || -passed > TWO_TICKS
     }
 
-    /// Returns whether another change may keep the change time: the last was after this moment, or at it in whole seconds.
+    /// Returns whether a change since may have left the entry's change time: whole seconds hide it until they end.
     pub(crate) fn may_hide_in(&self, stat: &Stat) -> bool {
-        Self::of_change(stat) >= *self
+        let changed = Self::of_change(stat);
+        if changed.is_whole() { changed.seconds >= self.seconds } else { changed >= *self }
     }
 
     pub(crate) fn seconds_since(&self, stat: &Stat) -> i64 {
@@ -112,29 +106,29 @@ impl Moment {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Since {
     pub(crate) moment: Moment,
-    /// Lead of the file systems' clock over the other.
-    ahead: i128,
+    /// Lead of the file systems' clock over the other. `None`: the moment is a template's latest change itself.
+    ahead: Option<i128>,
 }
 
 impl Since {
-    /// Returns the present by this machine's clock, once file systems' ticks have passed it.
-    pub(crate) fn now() -> Self {
-        let ahead = Self::ahead_at_least();
-        Self { moment: Moment::of_clock(), ahead }
-    }
-
-    pub(crate) fn has_changed(&self, stat: &Stat) -> bool {
-        Moment::of_change(stat) > self.moment || self.was_set_back()
+    /// Returns the present by this machine's clock, once ticks of the file system of `on` have passed it.
+    pub(crate) fn now(on: &Stat) -> Self {
+        let ahead = Some(Self::ahead_at_least());
+        let [_, moment] = Moment::tick(on);
+        Self { moment, ahead }
     }
 
     /// Returns whether the entry may have changed since the beginning, even on a file system with whole seconds.
     pub(crate) fn may_have_changed(&self, stat: &Stat) -> bool {
-        self.moment.may_hide_in(stat) || self.was_set_back()
+        match self.ahead {
+            None => Moment::of_change(stat) > self.moment,
+            Some(_) => self.moment.may_hide_in(stat) || self.was_set_back(),
+        }
     }
 
     /// Returns whether the clock was set back, so that change times tell nothing. Misses it once set forward again.
     pub(crate) fn was_set_back(&self) -> bool {
-        is_set_back(self.ahead, Self::ahead_at_most())
+        self.ahead.is_some_and(|before| is_set_back(before, Self::ahead_at_most()))
     }
 
     /// Reads the clocks in the order in which a pause between them cannot look like a clock set back later.
@@ -179,10 +173,9 @@ fn nanoseconds(clock: ClockId) -> i128 {
 }
 
 /// Returns the moment from which every change shows, through mappings too. Writes back dirty pages, altering nothing.
-pub(crate) fn begin(source: &Source, staged: BorrowedFd<'_>, mounts: Mounts) -> Result<Since, Error> {
+pub(crate) fn begin(source: &Source, mounts: Mounts) -> Result<Since, Error> {
     let file_systems = watchable(source, mounts)?;
-    let ahead = Since::ahead_at_least();
-    let moment = Moment::now(source, staged).io(Operation::TellTime, source.path())?;
+    let since = Since::now(source.stat());
     for (file_system, path) in &file_systems {
         match source.single() {
             Some(_) => sys::sync_file(file_system.as_fd()),
@@ -190,7 +183,7 @@ pub(crate) fn begin(source: &Source, staged: BorrowedFd<'_>, mounts: Mounts) -> 
         }
         .io(Operation::WriteBack, path)?;
     }
-    Ok(Since { moment, ahead })
+    Ok(since)
 }
 
 /// Opens what [`begin`] writes back: the source's file systems, or a source that is a file. Fails for file systems
@@ -240,7 +233,7 @@ pub(crate) struct StabilityCheck<'a> {
 
 pub(crate) fn changed(check: &StabilityCheck<'_>) -> Result<Option<PathBuf>, Error> {
     let (source, since) = (check.source, check.since);
-    let differs = |now: &Stat| since.has_changed(now) || !same_version(source.stat(), now);
+    let differs = |now: &Stat| since.may_have_changed(now) || !same_version(source.stat(), now);
     if let Some((name, _)) = source.single() {
         return match sys::stat_at(source.directory(), name) {
             Ok(now) => Ok(differs(&now).then(PathBuf::new)),
@@ -302,7 +295,7 @@ impl Walker for StabilityWorker<'_> {
         if kind == FileType::Socket || is_left_out() {
             return Descent::No;
         }
-        if since.has_changed(&stat) {
+        if since.may_have_changed(&stat) {
             self.found = Some(folder.node.path_of(name));
             return Descent::No;
         }
@@ -340,8 +333,7 @@ pub(crate) fn check_frozen(
 pub(crate) fn check_all_frozen(source: &Source, exclude: &Exclusions, options: &CloneOptions) -> Result<(), Error> {
     let Some(frozen) = &options.internal.frozen else { return Ok(()) };
     let (seconds, nanoseconds) = frozen.changed;
-    // A clock that was set back does not matter here, as when a template is cloned.
-    let since = Since { moment: Moment { seconds, nanoseconds }, ahead: i128::MIN / 2 };
+    let since = Since { moment: Moment { seconds, nanoseconds }, ahead: None };
     match changed(&StabilityCheck { source, since, exclude, options, renamed: None })? {
         Some(path) => Err(TemplateError::Changed { name: frozen.name.clone(), path: source.path().join(path) }.into()),
         None => Ok(()),
@@ -370,9 +362,9 @@ mod tests {
     #[test]
     fn once_the_clock_was_set_back_every_entry_counts_as_changed() {
         let old = rustix::fs::stat(c"/").unwrap();
-        let mut since = Since::now();
-        assert!(!since.was_set_back() && !since.has_changed(&old) && !since.may_have_changed(&old));
-        since.ahead += 2 * SECOND;
-        assert!(since.was_set_back() && since.has_changed(&old) && since.may_have_changed(&old));
+        let mut since = Since::now(&old);
+        assert!(!since.was_set_back() && !since.may_have_changed(&old));
+        since.ahead = since.ahead.map(|ahead| ahead + 2 * SECOND);
+        assert!(since.was_set_back() && since.may_have_changed(&old));
     }
 }

@@ -62,9 +62,9 @@ pub enum Requirement {
     /// Calve itself writes no file data.
     Cow,
     /// The clone equals the source at one moment: no entry changed while it was made. A snapshot is stable; the
-    /// per-file strategies check every change time (ctime) again before the clone gets its name. Times in whole seconds
-    /// (ext3, FAT) hide a change within the first second. On Linux the source must be on ext4, XFS or btrfs: elsewhere
-    /// a store through a shared mapping may leave no trace.
+    /// per-file strategies check every change time (ctime) again before the clone gets its name. Where
+    /// times are whole seconds (ext3), they wait for the next one first. On Linux the source must be on ext4, XFS or
+    /// btrfs: elsewhere a store through a shared mapping may leave no trace.
     Stable,
 }
 

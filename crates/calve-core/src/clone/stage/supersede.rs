@@ -45,7 +45,7 @@ pub fn supersede<E: From<Error>>(
     let Origin { source, exclude, started, .. } = &origin.ok_or_else(unwatched)?;
     let since = started.ok_or_else(unwatched)?;
     let (new, everything) = (Source::open(&hidden)?, Exclusions::default());
-    let published_at = Since::now();
+    let published_at = Since::now(new.stat());
     let before = StabilityCheck { source, since, exclude, options: &options, renamed: None };
     require_stable(&before, "changed while the clone was made")?;
     let old = StabilityCheck { renamed: Some(source.stat()), ..before };

@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use rustix::io::Result;
 
 pub(crate) const BTRFS_MAGIC: u64 = 0x9123_683e;
+pub(crate) const OVERLAY_MAGIC: u64 = 0x794c_7630;
 pub(super) const XFS_MAGIC: u64 = 0x5846_5342;
 /// Also of ext2 and ext3.
 pub(super) const EXT4_MAGIC: u64 = 0xef53;

@@ -32,7 +32,9 @@ pub(crate) use extents::{
     dedupe_range, differ_in_nocow, extents, is_immutable, is_unchangeable, most_bytes_per_dedupe, settled_extents,
     space_rules,
 };
-pub(crate) use magic::{BTRFS_MAGIC, copies_on_the_server, is_shared_by_machines, magic, shows_stores, tells_watches};
+pub(crate) use magic::{
+    BTRFS_MAGIC, OVERLAY_MAGIC, copies_on_the_server, is_shared_by_machines, magic, shows_stores, tells_watches,
+};
 pub(crate) use mode::{make_accessible, set_mode_of_name};
 pub(crate) use mounts::{
     file_system_name, is_inside_by_another_mount, is_mount_point, mount_identity, mount_options, mount_point,

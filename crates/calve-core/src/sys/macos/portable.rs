@@ -133,6 +133,7 @@ pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: impl Arg +
 
 /// btrfs's number on Linux. No file system here has it.
 pub(crate) const BTRFS_MAGIC: u64 = 0x9123_683e;
+pub(crate) const OVERLAY_MAGIC: u64 = 0x794c_7630;
 
 #[cfg_attr(like_macos, allow(dead_code, reason = "fchmodat(2) of Linux follows links"))]
 pub(crate) fn set_mode_of_name(parent: BorrowedFd<'_>, name: &CStr, mode: Mode) -> Result<()> {

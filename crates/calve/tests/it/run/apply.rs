@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use calve_testkit::{
-    Aspect, FileSystem, UnprivilegedUser, Volume, assert_same_except, fingerprint, require_program, require_root,
+    Aspect, FileSystem, SplitMix64, UnprivilegedUser, Volume, assert_same_except, fingerprint, require_program,
+    require_root, rounds,
 };
 
 use super::{CHANGES, left, place, places, run};
@@ -172,7 +173,7 @@ fn of_a_command_that_failed_nothing_is_applied() {
 #[test]
 fn what_changed_meanwhile_is_not_replaced() {
     // What the command does, and what another process does after it.
-    for (command, other) in [
+    let cases = [
         ("echo 1 > a", "echo 2 > a"),
         ("echo 1 > a", "chmod 600 a"),
         ("echo 1 > new", "echo 2 > new"),
@@ -186,8 +187,17 @@ fn what_changed_meanwhile_is_not_replaced() {
         ("echo 1 > e/deep", "mv e away; ln -s away e"),
         ("chmod 700 sub", "chmod 711 sub"),
         ("chmod 700 .", "touch ."),
-    ] {
-        let Some(spot) = place(Spot::anywhere()) else { return };
+    ];
+    // Small inodes keep whole seconds.
+    let coarse = || Volume::builder(FileSystem::Ext4).mkfs_args(["-I", "128"]).mount().map(Spot::at);
+    let mut random = SplitMix64::new(std::process::id().into());
+    let some: Vec<_> = (0..rounds(20)).map(|_| (*random.pick(&cases), true)).collect();
+    for ((command, other), is_coarse) in cases.into_iter().map(|case| (case, false)).chain(some) {
+        let spot = if is_coarse { coarse() } else { Some(Spot::anywhere()) };
+        let Some(spot) = spot.and_then(place) else { return };
+        if is_coarse {
+            run(&spot, &["--apply"], "echo 1 > b").succeeds();
+        }
         assert!(Command::new("mkfifo").arg(spot.join("end")).status().unwrap().success());
         let script = format!("{command}; echo 1 > also; echo > ../ready; read line < ../end");
         let running = run(&spot, &["--apply", "--json"], &script).start();

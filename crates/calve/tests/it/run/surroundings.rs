@@ -46,6 +46,10 @@ fn two_runs_do_not_see_each_other_and_one_may_run_in_another() {
     assert_eq!(run(&spot, &[], &inner).succeeds().stdout, "1\n2\n1\n");
     assert_eq!(fs_err::read(spot.join("tree/a")).unwrap(), b"a");
     assert_eq!(left(&spot), [""; 0]);
+    // Both have one inode, until the inner one changes them.
+    run(&spot, &["--apply"], &format!("{PROGRAM} run --apply -- sh -c 'echo 2 > a; rm a2'")).succeeds();
+    assert_eq!(fs_err::read(spot.join("tree/a")).unwrap(), b"2\n");
+    assert!(!spot.join("tree/a2").exists());
 }
 
 #[test]

@@ -336,7 +336,7 @@ fn a_pull_replaces_only_what_was_pulled_from_there() {
 }
 
 /// Holds the first of these requests until the test lets it go on.
-fn hold_first(server: &Server, is_one: fn(&Asked) -> bool) -> (mpsc::Receiver<()>, mpsc::Sender<()>) {
+pub(super) fn hold_first(server: &Server, is_one: fn(&Asked) -> bool) -> (mpsc::Receiver<()>, mpsc::Sender<()>) {
     let ((reach, reached), (go_on, goes_on)) = (mpsc::channel(), mpsc::channel());
     let (reach, goes_on, is_first) = (Mutex::new(reach), Mutex::new(goes_on), AtomicBool::new(true));
     server.rule(move |asked| {

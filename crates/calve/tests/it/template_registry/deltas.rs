@@ -60,6 +60,7 @@ fn change(spot: &Spot) {
         .symlink("link", "b")
         .file("new/x", b"new")
         .hard_link("new/again", "d00/f0001")
+        .hard_link("new/link", "link")
         .mode("mode", 0o600)
         .xattr("mode", "user.name", b"2")
         .mtime("time", 5, 123_456_789)

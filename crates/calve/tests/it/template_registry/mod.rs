@@ -76,6 +76,7 @@ fn a_bit_of_everything(spot: &Spot) {
         .file("random", random)
         .sparse("sparse", 5_000_000, &[(3_000_000, b"middle")])
         .symlink("out", "../../out")
+        .hard_link("sub/out, too", "out")
         .symlink("sub/absolute", "/etc/passwd")
         .dir("closed")
         .xattr("a", "user.name", b"val=ue\n\0")
@@ -104,6 +105,18 @@ fn a_template_is_the_same_after_a_push_and_a_pull() {
     template(&spot, "other", &["verify", "shop"]).succeeds();
     calve(["cp", "-q", "@shop", "copy"]).within(&spot).env("CALVE_HOME", spot.join("other")).succeeds();
     assert_same(spot.join("src"), spot.join("copy"));
+    // Nobody may change it. A pull makes it again, of what is left of it.
+    let changed = tree(&spot, "other", "shop").join("sub/empty");
+    fs_err::write(&changed, "changed").unwrap();
+    let copy = || calve(["cp", "-q", "@shop", "again"]).within(&spot).env("CALVE_HOME", spot.join("other"));
+    for ran in [copy(), template(&spot, "other", &["verify", "shop"])] {
+        let ran = ran.run().says(&["was changed after it was made", "hint: pull it again: "]);
+        ran.ended(1);
+    }
+    let again = pull(&spot, "other", &server, "team/shop:v1").succeeds().json();
+    assert_eq!((&again["up_to_date"], again["reused_bytes"].as_u64() > Some(6_000_000)), (&false.into(), true));
+    copy().succeeds();
+    assert_same(spot.join("src"), spot.join("again"));
     if is_root() {
         let reachable = Reachable::new();
         fs_err::create_dir(spot.join("theirs")).unwrap();
@@ -276,6 +289,27 @@ fn what_would_change_who_may_do_what_is_not_pushed() {
         template(&spot, "home", &["refresh", "-q", &name, "--exclude", "x"]).succeeds();
         template(&spot, "home", &["push", "-q", "--plain-http", &name, &reference]).succeeds();
     }
+}
+
+#[test]
+fn of_two_first_pulls_of_different_images_the_later_one_is_tried_again() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    spot.tree("src").file("a", b"1");
+    template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
+    push(&spot, &server, "shop:one").succeeds();
+    spot.tree("src").file("a", b"2");
+    template(&spot, "home", &["refresh", "-q", "shop"]).succeeds();
+    push(&spot, &server, "shop:two").succeeds();
+    let (reached, go_on) = databases::hold_first(&server, server::Asked::is_blob);
+    let first = pull(&spot, "other", &server, "shop:one").start();
+    reached.recv().unwrap();
+    pull(&spot, "other", &server, "shop:two").succeeds();
+    go_on.send(()).unwrap();
+    let first = first.wait();
+    first.ended(1);
+    first.says(&["was made, refreshed or removed by another process meanwhile", "hint: try again"]);
+    pull(&spot, "other", &server, "shop:one").succeeds();
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
         command.stdout(output::for_command());
     }
     let terminal = asks(arguments).then(sys::TerminalModes::current).flatten();
-    let base = (arguments.apply || asks(arguments)).then(BaseState::now);
+    let base = (arguments.apply || asks(arguments)).then(|| overlay.base_state()).transpose()?;
     let ended = contained(&overlay, &mut command, &here, cancel).map(sys::command_end);
     if let Some(modes) = terminal {
         modes.restore();
