@@ -1,6 +1,6 @@
 use std::time::Instant;
 
-use calve_core::error::{Remedy, TemplateError};
+use calve_core::error::{self, TemplateError};
 use calve_core::internal::ShownPath;
 use calve_core::spares::SpareSource;
 use calve_core::template::{CreatedTemplate, Difference, DifferenceKind, Template, TemplateOptions, Templates};
@@ -141,7 +141,7 @@ fn verify(templates: &Templates, name: &str, json: bool, cancel: &CancelToken) -
     }
     let different = verification.differences.len() as u64;
     let text = format!("the template `{name}` was changed after it was made: {} of {number}", count(different));
-    Err(Failure::stated(FAILED, text, wording::core::hint(&Remedy::RefreshTemplate(name.into()))))
+    Err(Failure::stated(FAILED, text, wording::core::hint(&error::Remedy::RefreshTemplate(name.into()))))
 }
 
 fn difference_line(difference: &Difference) -> String {
