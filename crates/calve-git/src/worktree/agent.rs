@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::remedy::Remedy;
 use crate::repository::entries::branch_in;
+use crate::repository::operation::returning;
 use crate::repository::{self, Repository, Worktree};
 use crate::trust::entry_of;
 use crate::worktree::add::report::NewWorktree;
@@ -47,12 +48,14 @@ pub fn for_agent(start: &Path, branch: &str, base: Option<&str>, maker: &str) ->
         None => target::branch_of(&repository, branch)?,
     };
     let Some(branch) = branch else { return Ok(AgentBranch::Commit) };
+    let names = repository.references.names_of(branch);
     let found = repository.worktrees.iter().find(|worktree| worktree.branch.as_deref() == Some(branch));
+    let found = found.or_else(|| repository.with_operation(|own| returning(own, &names)).map(|(worktree, _)| worktree));
     let Some(worktree) = found.filter(|worktree| worktree.path.is_dir()) else { return Ok(AgentBranch::Free) };
     let path = worktree.path.clone();
     let entry = if worktree.is_usable() { entry_of(&path)? } else { None };
     let is_own = |entry: &PathBuf| {
-        branch_in(entry).as_deref() == Some(branch)
+        (branch_in(entry).as_deref() == Some(branch) || returning(entry, &names).is_some())
             && marked(entry).is_some_and(|made_for| made_for == maker || made_for == SOME_AGENT)
     };
     match entry.filter(is_own) {

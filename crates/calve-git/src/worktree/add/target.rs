@@ -201,7 +201,7 @@ fn from_pull_request(repository: &Repository, git: &Git, options: &AddOptions, n
 }
 
 /// Refuses a branch that a worktree has, or will have again: a rebase and a bisection detach HEAD. git, too, keeps it for them.
-fn check_free(repository: &Repository, name: &str) -> Result<()> {
+pub(crate) fn check_free(repository: &Repository, name: &str) -> Result<()> {
     check_not_checked_out(&repository.worktrees, name)?;
     let names = repository.references.names_of(name);
     let Some((worktree, operation)) = repository.with_operation(|own| holding(own, &names)) else { return Ok(()) };

@@ -30,7 +30,7 @@ use crate::repository::state::LinkedWorktree;
 use crate::trust::{self, Provenance};
 use crate::worktree::add::options::Trust;
 use crate::worktree::add::request::AddRequest;
-use crate::worktree::add::target::{AddTarget, check_not_checked_out};
+use crate::worktree::add::target::{AddTarget, check_free, check_not_checked_out};
 use crate::worktree::agent_turn;
 use crate::worktree::unsaved::sweep_kept;
 
@@ -167,6 +167,8 @@ impl<'r> Registration<'r> {
         let turn = take_turn(&repository.common)?;
         if let Some(branch) = &target.branch {
             let (git, names) = (repository.git(), repository.references.names_of(branch));
+            // A rebase or a bisection may have begun since.
+            check_free(repository, branch)?;
             if may_be_checked_out(&repository.common, &self.directory, &names)? {
                 check_not_checked_out(&repository::list(&git)?, branch)?;
             }

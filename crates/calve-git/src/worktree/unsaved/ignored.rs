@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use calve_core::CancelToken;
 use calve_core::internal::is_trash;
 
 use crate::environment::is_own_env_file;
@@ -30,6 +31,8 @@ pub(super) struct IgnoredSearch<'w> {
     found: Vec<IgnoredFile>,
     /// Unreadable paths, with the reason.
     unread: BTreeMap<PathBuf, String>,
+    /// Ends long comparisons. The caller discards what is found then.
+    cancel: &'w CancelToken,
 }
 
 /// Names that both tools and people use, with marks inside or beside the directory that show that a tool made it.
@@ -59,8 +62,8 @@ const BUILT_INSIDE: &[&str] = &["CACHEDIR.TAG", "CMakeCache.txt", "build.ninja",
 
 impl<'w> IgnoredSearch<'w> {
     /// No path may have links in it.
-    pub(super) fn new(root: &'w Path, donors: Vec<Donor>) -> Self {
-        Self { root, donors, is_real: HashMap::new(), found: Vec::new(), unread: BTreeMap::new() }
+    pub(super) fn new(root: &'w Path, donors: Vec<Donor>, cancel: &'w CancelToken) -> Self {
+        Self { root, donors, is_real: HashMap::new(), found: Vec::new(), unread: BTreeMap::new(), cancel }
     }
 
     pub(super) fn add_all(&mut self, entries: &[UntrackedEntry], below: &Path) {
@@ -171,12 +174,18 @@ impl<'w> IgnoredSearch<'w> {
             return ours == theirs || leads_alike((there, &ours, self.root), (&other, &theirs, root));
         }
         // A program can set any other time.
-        let is_older = |file: &Metadata| cloned.is_some_and(|cloned| (file.ctime(), file.ctime_nsec()) < cloned);
+        let is_older = |file: &Metadata| {
+            cloned.is_some_and(|cloned| match file.ctime_nsec() {
+                // On some file systems a time stands for its whole second.
+                0 => file.ctime() < cloned.0,
+                nanoseconds => (file.ctime(), nanoseconds) < cloned,
+            })
+        };
         let modified = |file: &Metadata| (file.mtime(), file.mtime_nsec());
         let is_unchanged = is_older(found) && is_older(&kept) && modified(found) == modified(&kept);
         kept.is_file()
             && kept.len() == found.len()
-            && (is_unchanged || have_same_contents(there, &other).unwrap_or(false))
+            && (is_unchanged || have_same_contents(there, &other, self.cancel).unwrap_or(false))
     }
 
     /// Returns whether a donor really has a directory: a link could lead back to the worktree that goes.
@@ -208,13 +217,13 @@ fn belonging_to(path: &Path) -> Vec<PathBuf> {
     ENDINGS.iter().map(|ending| path_of(&[base, ending.as_bytes()].concat())).collect()
 }
 
-fn have_same_contents(a: &Path, b: &Path) -> std::io::Result<bool> {
+fn have_same_contents(a: &Path, b: &Path, cancel: &CancelToken) -> std::io::Result<bool> {
     let (mut a, mut b) = (fs_err::File::open(a)?, fs_err::File::open(b)?);
     let (mut ours, mut theirs) = (vec![0; 1 << 16], vec![0; 1 << 16]);
     loop {
         let length = a.read(&mut ours)?;
         b.read_exact(&mut theirs[..length])?;
-        if length == 0 || ours[..length] != theirs[..length] {
+        if length == 0 || ours[..length] != theirs[..length] || cancel.is_cancelled() {
             return Ok(length == 0);
         }
     }

@@ -59,10 +59,9 @@ pub(crate) fn keep(
         made => made?,
     };
     let mut kept = KeptFiles { directory, files: Vec::new(), bytes: 0, losses: Vec::new() };
-    let is_kept = match kept.link_all(linked.root(), files) {
-        Ok(true) => Ok(()),
-        Err(error) if !is_forced => Err(error),
-        _ => kept.clone_all(linked, files, is_forced),
+    let is_kept = match kept.link_all(linked.root(), files, is_forced) {
+        Ok(false) => kept.clone_all(linked, files, is_forced),
+        linked => linked.map(drop),
     };
     if !is_forced && let Err(error) = is_kept {
         kept.undo(linked.root());
@@ -81,7 +80,7 @@ pub(crate) fn keep(
 
 impl KeptFiles {
     /// Returns false where files cannot have a second name.
-    fn link_all(&mut self, root: BorrowedFd<'_>, files: &[IgnoredFile]) -> Result<bool> {
+    fn link_all(&mut self, root: BorrowedFd<'_>, files: &[IgnoredFile], is_forced: bool) -> Result<bool> {
         for IgnoredFile { path, .. } in files {
             match link(root, &self.directory, path) {
                 Ok(()) => self.files.push(path.clone()),
@@ -89,6 +88,7 @@ impl KeptFiles {
                 Err(Errno::NOENT) => {}
                 // Another file system or subvolume, one without hard links, or another user's file.
                 Err(Errno::XDEV | Errno::PERM | Errno::MLINK | Errno::OPNOTSUPP | Errno::ACCESS) => return Ok(false),
+                Err(_) if is_forced => {}
                 Err(errno) => return Err(failed("cannot keep", &self.directory.join(path), errno).into()),
             }
         }
@@ -118,7 +118,14 @@ impl KeptFiles {
             match clone_tree(&linked.path.join(entry), &directory.join(entry), &options) {
                 Ok(report) => self.losses.extend(report.warnings.into_iter().filter(|warning| warning.code.is_loss())),
                 Err(calve_core::Error::Missing(_)) => {}
-                Err(_) if is_forced => {}
+                // Of an entry that has no room as a whole, some files may have.
+                Err(_) if is_forced => {
+                    for file in files.iter().map(|file| &file.path).filter(|path| path.starts_with(entry)) {
+                        let target = directory.join(file);
+                        let _ = target.parent().map(fs_err::create_dir_all);
+                        let _ = clone_tree(&linked.path.join(file), &target, &CloneOptions::default());
+                    }
+                }
                 Err(error) => return Err(error.into()),
             }
         }

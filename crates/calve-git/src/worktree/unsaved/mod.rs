@@ -72,9 +72,10 @@ pub(crate) fn of_worktree(
     items.extend(misplaced(repository, worktree));
     let cloned = fs_err::metadata(linked.entry.join(DONOR)).ok().map(|note| (note.mtime(), note.mtime_nsec()));
     let donor = noted(&linked.entry, DONOR).map(|donor| Donor { root: real(&donor), cloned });
-    let main = repository.main().map(|main| Donor { root: real(main), cloned: None });
+    let is_other = |main: &Donor| donor.as_ref().is_none_or(|donor| donor.root != main.root);
+    let main = repository.main().map(|main| Donor { root: real(main), cloned: None }).filter(is_other);
     let donors = donor.into_iter().chain(main).filter(|donor| others.contains(&donor.root)).collect();
-    let mut search = IgnoredSearch::new(&root, donors);
+    let mut search = IgnoredSearch::new(&root, donors, cancel);
     search.add_all(&status.ignored, Path::new(""));
     for (path, ignored) in &nested.ignored {
         search.add_all(ignored, path);
@@ -82,6 +83,7 @@ pub(crate) fn of_worktree(
     for SkippedEntry { path, reason } in nested.unread {
         search.add_unread(path, reason.text());
     }
+    cancel.check()?;
     items.extend(search.unread());
     let ignored = search.found();
     if !ignored.is_empty() {

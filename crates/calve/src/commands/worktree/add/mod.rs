@@ -53,7 +53,10 @@ pub(crate) fn say_failed(AddFailure { error, earlier, rest }: AddFailure, is_jso
             let mut failure = error.to_failure();
             // The exit code reports the failure in any case.
             if path.exists() {
-                failure.receipt.iter_mut().for_each(|receipt| receipt.path = Some(calve_receipt::path(&path)));
+                failure
+                    .receipt
+                    .iter_mut()
+                    .for_each(|receipt| _ = receipt.path.get_or_insert_with(|| calve_receipt::path(&path)));
                 let _ = if is_json { Ok(()) } else { output::path(&path) };
             }
             failure
