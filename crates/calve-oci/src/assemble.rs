@@ -118,7 +118,7 @@ impl Parents {
             return Ok(false);
         }
         let mut file = self.new_file(&entry.path)?;
-        let copied = copy_data(&mut other, &mut file).and_then(|()| file.set_len(size));
+        let copied = copy_data(&mut other, &mut file, size);
         copied.map_err(|error| self.failed(Operation::Write, &entry.path, error))?;
         self.set_attributes(entry, &file)?;
         Ok(true)
@@ -198,12 +198,17 @@ fn times(entry: &PortableEntry) -> Timestamps {
     Timestamps { last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT }, last_modification }
 }
 
-/// Copies all but the holes, sharing blocks where the file system can.
-fn copy_data(from: &mut File, to: &mut File) -> io::Result<()> {
+/// Copies all but the holes, sharing blocks where the file system can. Not every file system shows its holes.
+fn copy_data(from: &mut File, to: &mut File, size: u64) -> io::Result<()> {
     let mut end = 0;
     loop {
         let start = match rustix::fs::seek(&*from, rustix::fs::SeekFrom::Data(end)) {
+            Err(Errno::NXIO) if end < size => return to.set_len(size),
             Err(Errno::NXIO) => return Ok(()),
+            Err(_) if end == 0 => {
+                from.rewind()?;
+                return io::copy(from, to).map(drop);
+            }
             start => from.seek(SeekFrom::Start(start?))?,
         };
         end = rustix::fs::seek(&*from, rustix::fs::SeekFrom::Hole(start))?;

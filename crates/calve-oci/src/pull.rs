@@ -79,7 +79,10 @@ fn receive(
     let known = reuse.as_ref().map(|reuse| &*reuse.key).zip(known);
     let mut sent = manifest::fetch(image, known)?;
     let same = reuse.as_ref().filter(|reuse| reuse.key == sent.key);
-    let is_here = same.map(|reuse| reuse.held.check_entries().is_ok());
+    let is_here = match same.map(|reuse| reuse.held.check_entries(image.registry.options)) {
+        Some(Err(calve_core::Error::Template(TemplateError::Changed { .. }))) => Some(false),
+        checked => checked.transpose()?.map(|()| true),
+    };
     if is_here == Some(false) {
         // It was changed. The listings were left out, as if nothing had to be made.
         sent = manifest::fetch(image, None)?;

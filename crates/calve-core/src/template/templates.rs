@@ -1,6 +1,7 @@
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
+use super::create::TemplateOptions;
 use super::name::{self, template_name};
 use super::record::{Stamp, Template};
 use super::store::{Store, SweptTemplates, open_own, stat_of};
@@ -45,10 +46,11 @@ impl HeldTemplate {
     }
 
     /// Fails if an entry changed after the template was made. Reads no contents.
-    pub fn check_entries(&self) -> Result<(), Error> {
-        let mut options = CloneOptions::default();
-        self.restrict(&mut options);
-        check_all_frozen(&Source::open(&self.tree)?, &Exclusions::default(), &options)
+    pub fn check_entries(&self, options: &TemplateOptions) -> Result<(), Error> {
+        let mut check = CloneOptions::default();
+        (check.threads, check.cancel) = (options.threads, options.cancel.clone());
+        self.restrict(&mut check);
+        check_all_frozen(&Source::open(&self.tree)?, &Exclusions::default(), &check)
     }
 }
 

@@ -17,7 +17,6 @@ use crate::tree::file_set::{FileSet, is_made_again};
 use crate::tree::node::{Names, unlock_file};
 use crate::tree::notes::Notes;
 use crate::tree::set_state::{FileSetState, ListedSets};
-use crate::tree::stable::Moment;
 use crate::vocabulary::operation::Operation;
 
 struct Attempt {
@@ -124,7 +123,7 @@ impl FillWorker<'_> {
             if let Some(copy) = copy.filter(|_| !listed.contains(name)) {
                 found.insert(name.clone());
                 let version = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
-                if version(stat) == version(&copy) && Moment::of_change(stat) < self.shared.sets.began {
+                if version(stat) == version(&copy) && !self.shared.sets.began.may_hide_in(stat) {
                     continue;
                 }
                 if before.has_links() {

@@ -191,7 +191,7 @@ fn what_changed_meanwhile_is_not_replaced() {
     // Small inodes keep whole seconds.
     let coarse = || Volume::builder(FileSystem::Ext4).mkfs_args(["-I", "128"]).mount().map(Spot::at);
     let mut random = SplitMix64::new(std::process::id().into());
-    let some: Vec<_> = (0..rounds(20)).map(|_| (*random.pick(&cases), true)).collect();
+    let some: Vec<_> = (0..rounds(4)).map(|_| (*random.pick(&cases), true)).collect();
     for ((command, other), is_coarse) in cases.into_iter().map(|case| (case, false)).chain(some) {
         let spot = if is_coarse { coarse() } else { Some(Spot::anywhere()) };
         let Some(spot) = spot.and_then(place) else { return };

@@ -1,6 +1,6 @@
 //! Environment markers (PEP 508), for the interpreter of a virtual environment.
 
-use pep440_rs::{Version, VersionSpecifiers};
+use pep440_rs::Version;
 
 use super::version;
 
@@ -80,8 +80,7 @@ impl Interpreter {
     fn is_version(&self, variable: &str, operator: &str, value: &str) -> Option<bool> {
         let parts = if variable == "python_version" { 2 } else { 3 };
         let own = self.version.as_ref()?.split('.').take(parts).collect::<Vec<_>>().join(".");
-        let wanted: VersionSpecifiers = format!("{operator}{value}").parse().ok()?;
-        Some(wanted.contains(&own.parse().ok()?))
+        version::satisfies(&own, &format!("{operator}{value}"))
     }
 
     /// Returns whether the release is one that these specifiers allow, as uv asks, or unknown.

@@ -121,7 +121,10 @@ fn fits(locked: &[Locked], venv: &Venv) -> bool {
 
 impl InstalledPackage {
     fn is(&self, locked: &Locked) -> bool {
-        locked.version.as_ref().is_none_or(|version| version::satisfies(&self.version, version) == Some(true))
+        locked
+            .version
+            .as_ref()
+            .is_none_or(|version| *version == self.version || version::satisfies(&self.version, version) == Some(true))
             && locked
                 .revision
                 .as_ref()

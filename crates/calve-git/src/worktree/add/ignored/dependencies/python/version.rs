@@ -5,7 +5,8 @@ use pep440_rs::{Version, VersionSpecifiers};
 /// Returns whether a version is `wanted`: a version, or specifiers such as `>=1.2,<2`. `None` if one of them is unknown to PEP 440.
 pub(super) fn satisfies(version: &str, wanted: &str) -> Option<bool> {
     let has_operator = wanted.trim_start().starts_with(['=', '!', '<', '>', '~']);
-    let wanted = if has_operator { wanted.trim_end_matches([',', ' ']).to_owned() } else { format!("=={wanted}") };
+    let wanted =
+        if has_operator { wanted.trim_end_matches([',', ' ']).replace("===", "==") } else { format!("=={wanted}") };
     let (version, wanted) = (version.parse::<Version>().ok()?, wanted.parse::<VersionSpecifiers>().ok()?);
     // The library does not pad a version that is shorter than a prefix such as `1.2.*`.
     let release: Vec<u64> = version.release().iter().copied().chain([0; 4]).collect();
@@ -28,6 +29,7 @@ mod tests {
             ("2.0.4", ">=2.0,<2.1"),
             ("2.0.4", "~= 2.0.1, != 2.0.3"),
             ("v1", "1"),
+            ("8", "===8"),
             ("1.0.post1", "1.post1"),
             ("2.31", ">=2,"),
             ("1", "!=1.2.*"),
