@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use calve_core::error::TemplateError;
 use calve_core::internal::{CheckedFiles, NewEntries, PortableEntry, PortableKind, PortableTemplate};
-use calve_core::template::{HeldTemplate, SweptTemplates, Template, Templates};
+use calve_core::template::{HeldTemplate, SweptTemplates, Template, TemplateOptions, Templates};
 
 use crate::arrivals::Arrivals;
 use crate::assemble::{Parents, check_room, room_of};
@@ -79,7 +79,8 @@ fn receive(
     let known = reuse.as_ref().map(|reuse| &*reuse.key).zip(known);
     let mut sent = manifest::fetch(image, known)?;
     let same = reuse.as_ref().filter(|reuse| reuse.key == sent.key);
-    let is_here = match same.map(|reuse| reuse.held.check_entries(image.registry.options)) {
+    let TemplateOptions { threads, cancel, .. } = image.registry.options;
+    let is_here = match same.map(|reuse| reuse.held.check_entries(*threads, cancel)) {
         Some(Err(calve_core::Error::Template(TemplateError::Changed { .. }))) => Some(false),
         checked => checked.transpose()?.map(|()| true),
     };

@@ -1,13 +1,14 @@
+use std::num::NonZeroUsize;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use super::create::TemplateOptions;
 use super::name::{self, template_name};
 use super::record::{Stamp, Template};
 use super::store::{Store, SweptTemplates, open_own, stat_of};
 use crate::error::{Error, TemplateError};
 use crate::options::CloneOptions;
 use crate::options::internal::FrozenSince;
+use crate::progress::CancelToken;
 use crate::tree::exclude::Exclusions;
 use crate::tree::held_lock::HeldLock;
 use crate::tree::source::Source;
@@ -46,9 +47,9 @@ impl HeldTemplate {
     }
 
     /// Fails if an entry changed after the template was made. Reads no contents.
-    pub fn check_entries(&self, options: &TemplateOptions) -> Result<(), Error> {
+    pub fn check_entries(&self, threads: Option<NonZeroUsize>, cancel: &CancelToken) -> Result<(), Error> {
         let mut check = CloneOptions::default();
-        (check.threads, check.cancel) = (options.threads, options.cancel.clone());
+        (check.threads, check.cancel) = (threads, cancel.clone());
         self.restrict(&mut check);
         check_all_frozen(&Source::open(&self.tree)?, &Exclusions::default(), &check)
     }
