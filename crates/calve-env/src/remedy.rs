@@ -40,7 +40,7 @@ pub enum Remedy {
     #[error("correct `inputs` in .calve.toml")]
     CorrectInputs,
     #[error(
-        "if it changes no `inputs`, `calve up` in a worktree of your own makes it; if it does, read it and trust it with `calve hook approve --trust`, or wait until it is merged"
+        "read it and trust it with `calve hook approve --trust`, or wait until it is merged; if it changes no `inputs`, `calve up` in a worktree of your own makes it too"
     )]
     StartServicesInOwnWorktree,
     #[error("`calve up` runs it")]

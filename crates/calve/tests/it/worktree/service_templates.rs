@@ -107,7 +107,7 @@ fn a_create_command_that_is_not_approved_is_not_run() {
     theirs.says(&[
         "not trusted",
         "and a pull request makes none",
-        "if it changes no `inputs`, `calve up` in a worktree of your own makes it; if it does, read it and trust it with `calve hook approve --trust`, or wait until it is merged",
+        "read it and trust it with `calve hook approve --trust`, or wait until it is merged; if it changes no `inputs`, `calve up` in a worktree of your own makes it too",
     ]);
     recipe.within(recipe.repo.spot.join("theirs"), &["up"]).fails(3).hints();
     assert_eq!(recipe.runs(), 0);
