@@ -193,6 +193,9 @@ fn data_of_a_moved_repository_is_not_orphaned() {
     let one = shop.repo.added("one");
     shop.sql(&one, "INSERT INTO t VALUES (4)");
     let name = shop.status(&one)[0]["server"].as_str().unwrap().to_owned();
+    // Another one's damaged id hides nobody else's place.
+    shop.repo.git(["worktree", "add", "-q", "--detach", "../damaged"]);
+    fs_err::create_dir(shop.repo.path.join(".git/worktrees/damaged/calve-services")).unwrap();
     let places = [&shop.repo.path, &one]
         .map(|place| (place.clone(), shop.repo.spot.join("new").join(place.file_name().unwrap())));
     fs_err::create_dir(shop.repo.spot.join("new")).unwrap();
