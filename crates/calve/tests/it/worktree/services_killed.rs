@@ -188,6 +188,25 @@ fn a_server_that_is_ending_or_has_died_is_waited_for() {
 }
 
 #[test]
+fn a_server_that_waits_for_its_sessions_does_not_count_as_running() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let main = &shop.repo.path;
+    shop.within(main, &["up", "-q"]).succeeds();
+    let session = shop.client(main, "SELECT pg_sleep(600)").start();
+    shop.until(main, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%'", |count| count > 1);
+    let server = shop.servers()[0]["pid"].as_i64().unwrap() as i32;
+    kill_process(Pid::from_raw(server).unwrap(), Signal::TERM).unwrap();
+    for words in [&["up"] as &[&str], &["exec", "true"], &["worktree", "add", "one"]] {
+        let ran = shop.within(main, words).run();
+        ran.ended(1);
+        ran.says(&["takes no clients", "`calve down`"]).hints();
+    }
+    shop.within(main, &["down"]).succeeds();
+    session.wait();
+    assert_eq!(shop.rows(main), [1, 2, 3]);
+}
+
+#[test]
 fn data_of_a_moved_repository_is_not_orphaned() {
     let Some(shop) = Shop::new(POSTGRES) else { return };
     let one = shop.repo.added("one");
