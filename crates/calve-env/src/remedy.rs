@@ -63,6 +63,8 @@ pub enum Remedy {
     CheckApprovals,
     #[error("the worktree is there; put right what the hook said, and run its commands in it yourself")]
     RunCommandsOfHook,
+    #[error("once `calve up` has cloned it, run the commands of `hooks.post-add` in the worktree yourself")]
+    RunCommandsAfterUp,
     #[error("the worktree is still there; put right what the hook said, or use `--no-hooks`")]
     CorrectHook,
     #[error(

@@ -145,14 +145,18 @@ fn no_command_of_the_users_runs_while_a_service_has_no_data() {
         recipe.repo.commit("lacks");
         for data in [&[] as &[&str], &["--data-from", "none"]] {
             let name = format!("at{at}{}", data.len());
-            let added = recipe.add(&[&name]).args(data).succeeds();
-            added.says(&["the post-add hook did not run, because the service `db`"]);
+            let added = recipe.add(&[&name]).args(data).run();
+            added.ended(if data.is_empty() { 1 } else { 0 });
+            added.says(&["the post-add hook did not run: the service `db` has no data"]);
             recipe.within(recipe.place(&name), &["exec", "touch", "ran"]).fails(code).says(&[why]).hints();
             assert!(!recipe.place(&name).join("ran").exists());
             let removed = recipe.within(main, &["worktree", "remove", &name]).succeeds();
             removed.says(&["the pre-remove hook did not run: the service `db` has no data"]);
         }
-        assert!(!recipe.repo.path.join("removing").exists());
+        fs_err::write(recipe.repo.spot.join("input"), format!("{{\"name\": \"agents{at}\"}}")).unwrap();
+        let agent = recipe.within(main, &["hook", "worktree-create"]).in_shell("", "<../input");
+        agent.fails(1).says(&["the post-add hook did not run"]);
+        assert!(!recipe.repo.path.join("removing").exists() && !recipe.place(&format!("agents{at}")).exists());
     }
 }
 
