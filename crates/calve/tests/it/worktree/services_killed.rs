@@ -176,7 +176,7 @@ fn a_server_that_is_ending_or_has_died_is_waited_for() {
     let Some(shop) = Shop::new(POSTGRES) else { return };
     let main = &shop.repo.path;
     for signal in [Signal::INT, Signal::KILL] {
-        for words in [&["up"] as &[&str], &["exec", "true"], &["down"], &["reset", "--yes"]] {
+        for words in [&["up"] as &[&str], &["exec", "psql", "-qc", "SELECT 1"], &["down"], &["reset", "--yes"]] {
             shop.within(main, &["up", "-q"]).succeeds();
             let server = shop.servers()[0]["pid"].as_i64().unwrap() as i32;
             kill_process(Pid::from_raw(server).unwrap(), signal).unwrap();
