@@ -109,7 +109,7 @@ pub fn add<'h, W>(
     let lacks_hook = hook.is_some() && !earlier.is_empty();
     let failed = match earlier.pop() {
         Some(error) => Some(error),
-        None => finish(host, &added, hook, agent.as_deref(), cancel).err(),
+        None => finish(host, &added, hook, options, cancel).err(),
     };
     let Some(error) = failed else { return Ok(AddOutcome::Added(Box::new(added))) };
     let worktree = &added.report.worktree;
@@ -210,7 +210,7 @@ fn finish(
     host: &dyn Host,
     added: &AddedEnvironment<'_>,
     hook: Option<WantedHook>,
-    maker: Option<&str>,
+    options: &AddOptions,
     cancel: &CancelToken,
 ) -> Result<()> {
     let AddedEnvironment { report: AddReport { worktree: added, .. }, own } = added;
@@ -223,9 +223,9 @@ fn finish(
             commit: Some(added.target.oid.clone()),
             ..HookEnvironment::default()
         };
-        own.run_hook(host, &text, surroundings, cancel)?;
+        own.run_hook(host, &text, surroundings, &options.data_from, cancel)?;
     }
-    maker.map_or(Ok(()), |maker| Ok(worktree::finish_for_agent(&added.path, maker)?))
+    options.agent.as_deref().map_or(Ok(()), |maker| Ok(worktree::finish_for_agent(&added.path, maker)?))
 }
 
 pub struct AddPlan<'h> {

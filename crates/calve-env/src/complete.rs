@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use calve_core::CancelToken;
-use calve_core::internal::ShownPath;
 use calve_git::Config;
 use calve_git::environment::{EnvFile, LeasedPort, Leases, OtherValues, WorktreeId, forget_data_source, other_values};
 use calve_git::hooks::{Hook, HookEnvironment};
@@ -17,6 +16,7 @@ use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::host::{Event, Host};
 use crate::ports::ports_of;
+use crate::remedy::Remedy;
 use crate::services::Services;
 
 pub(crate) struct Incomplete<'a> {
@@ -97,24 +97,26 @@ impl<'h> OwnParts<'h> {
         Ok(())
     }
 
-    /// Runs the post-add hook, unless a service has no data: the hook's commands could reach another server.
+    /// Runs the post-add hook. Fails while a service has no data, unless the user wanted none: then it only warns.
     pub(crate) fn run_hook(
         &self,
         host: &dyn Host,
         text: &str,
         surroundings: HookEnvironment,
+        data_from: &DataFrom,
         cancel: &CancelToken,
     ) -> Result<()> {
+        const NOT_RUN: &str = "the post-add hook did not run";
         let Some(services) = &self.services else { return Ok(()) };
-        if let Some(name) = services.wanted.keys().find(|name| !services.made.contains_key(*name)) {
-            let text = format!(
-                "the post-add hook did not run, because the service `{name}` has no data: after `calve up`, run its commands, `hooks.post-add` in .calve.toml, in `{}` yourself",
-                ShownPath(&surroundings.worktree)
-            );
-            host.report(Event::Warning(text));
-            return Ok(());
-        }
-        let variables = Environment::of_command(&self.ports, services)?;
+        let variables = match Environment::of_command(&self.ports, services) {
+            Ok(variables) => variables,
+            Err(why) if matches!(data_from, DataFrom::Nowhere) => {
+                let why = Error::failed(why.to_string(), Remedy::RunCommandsAfterUp);
+                host.report(Event::Failure(NOT_RUN, why));
+                return Ok(());
+            }
+            Err(why) => return Err(Error::failed(format!("{NOT_RUN}: {why}"), Remedy::RunCommandsAfterUp)),
+        };
         consent::run(host, Hook::PostAdd, text, &HookEnvironment { variables, ..surroundings }, cancel)
     }
 

@@ -7,9 +7,10 @@ use calve_git::Config;
 use calve_git::environment::{LeasedPort, Leases, check_original, root_of};
 
 use crate::env_files::{self, RewrittenFiles};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::host::{Event, Host};
 use crate::ports::ports_of;
+use crate::remedy::Remedy;
 use crate::services::Services;
 
 pub struct Environment<'h> {
@@ -94,8 +95,12 @@ impl<'h> Environment<'h> {
         Ok(all)
     }
 
-    /// Returns the variables for a command of the user's. Programs of the services' engines find no other server.
+    /// Returns the variables for a command of the user's. Programs of the services' engines find no other server, so
+    /// this fails while a service has no data.
     pub fn of_command(ports: &[LeasedPort], services: &Services<'_>) -> Result<BTreeMap<String, Option<String>>> {
+        if let Some(name) = services.wanted.keys().find(|name| !services.made.contains_key(*name)) {
+            return Err(Error::failed(format!("the service `{name}` has no data"), Remedy::CloneData));
+        }
         let mut all = Address::environment_of_all(services.addresses()?);
         all.extend(Self::variables(ports, services)?.into_iter().map(|(name, value)| (name, Some(value))));
         Ok(all)

@@ -40,7 +40,7 @@ pub enum Remedy {
     #[error("correct `inputs` in .calve.toml")]
     CorrectInputs,
     #[error(
-        "if it changes no `inputs`, `calve up` in a worktree of your own makes it; if it does, read it and trust it with `calve hook approve --trust`, or wait until it is merged"
+        "read it and trust it with `calve hook approve --trust`, or wait until it is merged; if it changes no `inputs`, `calve up` in a worktree of your own makes it too"
     )]
     StartServicesInOwnWorktree,
     #[error("`calve up` runs it")]
@@ -63,6 +63,8 @@ pub enum Remedy {
     CheckApprovals,
     #[error("the worktree is there; put right what the hook said, and run its commands in it yourself")]
     RunCommandsOfHook,
+    #[error("once `calve up` has cloned it, run the commands of `hooks.post-add` in the worktree yourself")]
+    RunCommandsAfterUp,
     #[error("the worktree is still there; put right what the hook said, or use `--no-hooks`")]
     CorrectHook,
     #[error(

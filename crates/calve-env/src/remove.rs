@@ -105,6 +105,14 @@ fn hook(host: &dyn Host, worktree: &Worktree, options: &RemoveOptions) -> Result
         return Ok(false);
     }
     let Some(text) = Config::of_worktree(&worktree.path)?.hooks.pre_remove else { return Ok(false) };
+    let variables = match variables(host, worktree) {
+        Ok(variables) => variables,
+        // Faults in ports or services must not prevent the removal.
+        Err(why) => {
+            host.report(Event::Failure("the pre-remove hook did not run", why));
+            return Ok(false);
+        }
+    };
     let cancel: &CancelToken = &options.worktree.remove.cancel;
     if options.consent == Consent::Approved {
         consent::require(host, &repository_of(&worktree.path)?, Hook::PreRemove, &text, cancel)?;
@@ -115,8 +123,7 @@ fn hook(host: &dyn Host, worktree: &Worktree, options: &RemoveOptions) -> Result
         source: None,
         branch: worktree.branch.clone(),
         commit: worktree.head.clone(),
-        // Faults in ports or services must not prevent the removal.
-        variables: variables(host, worktree).unwrap_or_default(),
+        variables,
     };
     consent::run(host, Hook::PreRemove, &text, &surroundings, cancel).map(|()| true)
 }

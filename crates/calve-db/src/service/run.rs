@@ -16,7 +16,7 @@ use crate::files::directory::Directory;
 use crate::files::{private, runtime, trash};
 use crate::registry::{self, DATA, Home, Record, RegistrySlot};
 use crate::server::control;
-use crate::server::messages::{Ownership, Request, Spec};
+use crate::server::messages::{Answer, Ownership, Request, Spec};
 use crate::server::starter::{self, Starter};
 use crate::server::sweep::sweep;
 use crate::sys;
@@ -32,7 +32,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
     home.prepare()?;
     let (_turn, service) = take_turn(home, name, cancel)?;
     let starter = Starter { supervisor, cancel };
-    if service.ask(home, Request::Keep, cancel)?.is_some() {
+    if service.ask(home, Request::Keep, cancel)?.map(Answer::into_result).transpose()?.is_some() {
         // Its starter may have been killed before this.
         write_to_disk(&service.slot, &starter)?;
         return Ok(false);

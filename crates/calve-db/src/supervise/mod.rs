@@ -346,15 +346,20 @@ impl<'a> Supervisor<'a> {
         if let Some(error) = self.refusal(&request) {
             return failed(&mut from, error);
         }
-        let is_for_server = match request {
-            Request::Keep | Request::Claim(_) | Request::Copy(_) | Request::Written => true,
+        let needs_clients = matches!(request, Request::Keep | Request::Claim(_) | Request::Copy(_));
+        let patience = match request {
             // A kill needs no server that answers.
-            Request::Stop => self.record.durable,
-            _ => false,
+            Request::Stop if !self.record.durable => None,
+            Request::Stop => Some(SHUTTING_DOWN),
+            Request::Written => Some(Duration::ZERO),
+            _ => needs_clients.then_some(SHUTTING_DOWN),
         };
         // Without an answer, the caller waits for the end, or takes the next standby.
-        if is_for_server && let Some(end) = self.end_of_server() {
-            return Some(end);
+        match patience.map_or(Ok(None), |patience| self.end_of_server(patience)) {
+            Ok(None) => {}
+            Ok(end) => return end,
+            Err(error) if needs_clients => return failed(&mut from, error),
+            Err(_) => {}
         }
         let answer = match request {
             Request::Reset(_) | Request::Mark(_) | Request::Unmark(_) if self.record.durable => {
@@ -413,16 +418,21 @@ impl<'a> Supervisor<'a> {
         None
     }
 
-    /// Returns the end without an answer if the server has ended. One that takes no clients any more is waited for.
-    fn end_of_server(&mut self) -> Option<End> {
+    /// Returns the end without an answer if the server has ended. Waits for one that takes no clients any more, and
+    /// fails if that still runs after `patience`.
+    fn end_of_server(&mut self, patience: Duration) -> Result<Option<End>> {
         let asked = Instant::now();
         loop {
             if let Some(ended) = self.launched.server.ended() {
-                return Some(End::Unasked(EndReason::EndedByItself(ended)));
+                return Ok(Some(End::Unasked(EndReason::EndedByItself(ended))));
             }
-            let probed = self.engine.probe(&self.record.server.address, TICK);
-            if !matches!(probed, Err(Refusal::NotYet)) || asked.elapsed() > SHUTTING_DOWN {
-                return None;
+            if asked.elapsed() >= patience {
+                let name = &self.record.server.name;
+                let text = format!("the server `{name}` runs, but takes no clients: it may be shutting down");
+                return Err(Error::failed(text, Remedy::EndServer(name.clone())));
+            }
+            if !matches!(self.engine.probe(&self.record.server.address, TICK), Err(Refusal::NotYet)) {
+                return Ok(None);
             }
             std::thread::sleep(Duration::from_millis(5));
         }

@@ -35,9 +35,9 @@ impl WorktreeId {
         }
     }
 
-    /// Returns those of a repository's worktrees.
+    /// Returns those of a repository's worktrees that can be read.
     pub fn of_repository(start: &Path) -> Result<Vec<WorktreeId>> {
-        Repository::open(start)?.worktrees.iter().filter_map(|one| Self::of_worktree(one).transpose()).collect()
+        Ok(Repository::open(start)?.worktrees.iter().filter_map(|one| Self::of_worktree(one).ok()?).collect())
     }
 
     pub fn of_entry(entry: &Path) -> Result<Option<WorktreeId>> {

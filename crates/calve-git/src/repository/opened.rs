@@ -96,8 +96,7 @@ impl Repository {
 
     /// Returns the provenance of a commit to check out, as `branch` if it is a local one.
     pub(crate) fn provenance_of(&self, commit: &str, branch: Option<&str>) -> Result<Provenance> {
-        let is_foreign = self.origins.lacks_evidence
-            || branch.is_some_and(|branch| self.origins.branches.contains(branch))
+        let is_foreign = branch.is_some_and(|branch| self.origins.branches.contains(branch))
             || self.origins.foreign(&self.common, &self.worktrees, &[commit])?.contains(&true);
         Ok(Provenance::untrusted_if(is_foreign))
     }

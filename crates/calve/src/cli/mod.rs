@@ -101,7 +101,8 @@ pub(crate) enum Command {
     ///
     /// Starts the worktree's services first, and runs nothing while one has no data. CMD then replaces calve, so signals and the exit code are
     /// its own. It runs in the current directory, with the variables that `calve env` prints. Those of an engine's own programs, such as PGHOST,
-    /// lead to the worktree's service of that engine; with several, they are unset. `--` before it is needed only if it begins with a dash.
+    /// lead to the worktree's service of that engine; with several, they are unset, as are DATABASE_URL and
+    /// REDIS_URL unless a service has that variable. `--` before it is needed only if it begins with a dash.
     Exec {
         /// The command to run
         #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]

@@ -23,6 +23,7 @@ use crate::remote::traffic::{Traces, Traffic, packed_bytes};
 use crate::remote::url::{RepositoryUrl, Transport};
 use crate::remote::{Notice, NoticeCode};
 use crate::transfer_failure::TransferFailure;
+use crate::trust::note_trust;
 
 /// The time of a clone and of its parts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -218,8 +219,12 @@ fn check_out(
             notices.push(Notice::new(NoticeCode::SparseMissing, text));
         }
     }
-    let head = git.line(&["rev-parse", "--verify", "HEAD"])?;
-    Ok(Some(head.to_string_lossy().into_owned()))
+    let head = git.line(&["rev-parse", "--verify", "HEAD"])?.to_string_lossy().into_owned();
+    if recipe.revision.is_some() {
+        // A detached HEAD shows no source, but the user named this commit.
+        note_trust(&tree.join(".git"), &head)?;
+    }
+    Ok(Some(head))
 }
 
 /// Returns whether the source has no branch and no tag. A single-branch clone may lack those that exist.

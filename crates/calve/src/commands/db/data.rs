@@ -16,7 +16,8 @@ use crate::host::Program;
 use crate::{output, real_path};
 
 /// First advice for data whose worktree is not found.
-const IF_MOVED: &str = "if you moved the repository, run `calve db gc` in it";
+const IF_MOVED: &str =
+    "if you moved the worktree, run `git worktree repair PATH…`, then `calve db gc` in the repository";
 
 pub(super) struct KeptData {
     pub(super) service: Service,

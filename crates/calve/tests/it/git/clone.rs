@@ -141,6 +141,10 @@ fn a_branch_a_tag_and_a_commit_are_checked_out() {
         let fetch = if purpose == "ci" { &lost } else { &format!("git -C {dst} fetch origin {lost}") };
         assert!(commands.contains(fetch.as_str()), "{commands}");
         assert_eq!(hosted.git(&dst, &["rev-parse", "HEAD"]), lost);
+        // Its commands may be approved like those of a branch.
+        fs_err::write(hosted.spot.join(&dst).join(".calve.toml"), "hooks.post-add = 'true'\n").unwrap();
+        let approve = calve(["hook", "approve", "--yes"]).within(hosted.spot.join(&dst));
+        approve.env("CALVE_HOME", hosted.spot.join("home")).succeeds();
     }
 }
 

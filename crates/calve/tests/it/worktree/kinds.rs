@@ -204,6 +204,16 @@ fn without_logs_that_can_be_read_nothing_is_removed_or_trusted() {
     assert_eq!(untrusted(), [false, false]);
     git(&path, ["commit", "-q", "--allow-empty", "-m", "later"]);
     assert_eq!(untrusted(), [false, true]);
+    // The main worktree's own commit is the user's, and a pull request's becomes so.
+    write(&place.join(".calve.toml"), "hooks.post-add = 'true'\n");
+    within(&["hook", "approve", "--yes"]).succeeds();
+    git(&place, ["checkout", "-q", "--detach"]);
+    git(&place, ["commit", "-q", "--allow-empty", "-m", "theirs"]);
+    git(&place, ["update-ref", "refs/pull/7/head", "HEAD"]);
+    fs_err::remove_dir_all(place.join(".git/logs")).ok();
+    within(&["hook", "approve", "--yes"]).fails(3);
+    within(&["hook", "approve", "--trust", "--yes"]).succeeds();
+    within(&["hook", "approve", "--yes"]).succeeds();
     // No mark is written, because the references may be converted to files.
     assert!(!place.join(".git/worktrees/linked/calve-untrusted").exists());
 }

@@ -107,7 +107,7 @@ fn a_create_command_that_is_not_approved_is_not_run() {
     theirs.says(&[
         "not trusted",
         "and a pull request makes none",
-        "if it changes no `inputs`, `calve up` in a worktree of your own makes it; if it does, read it and trust it with `calve hook approve --trust`, or wait until it is merged",
+        "read it and trust it with `calve hook approve --trust`, or wait until it is merged; if it changes no `inputs`, `calve up` in a worktree of your own makes it too",
     ]);
     recipe.within(recipe.repo.spot.join("theirs"), &["up"]).fails(3).hints();
     assert_eq!(recipe.runs(), 0);
@@ -132,7 +132,8 @@ fn a_create_command_that_is_not_approved_is_not_run() {
 fn no_command_of_the_users_runs_while_a_service_has_no_data() {
     let Some(recipe) = Recipe::new() else { return };
     let main = &recipe.repo.path;
-    recipe.repo.write(".calve.toml", "hooks.post-add = 'touch ran'\n");
+    let hooks = "hooks.post-add = 'touch ran'\nhooks.pre-remove = 'touch ../proj/removing'\n";
+    recipe.repo.write(".calve.toml", hooks);
     recipe.within(main, &["hook", "approve", "--yes"]).succeeds();
     let recipes = [
         ("template = 'nowhere'", 1, "there is no template `nowhere`"),
@@ -140,18 +141,22 @@ fn no_command_of_the_users_runs_while_a_service_has_no_data() {
         ("engine = 'postgres'\ncreate = 'false'", 3, "is not approved"),
     ];
     for (at, (service, code, why)) in recipes.into_iter().enumerate() {
-        recipe.repo.write(".calve.toml", &format!("hooks.post-add = 'touch ran'\n[services.db]\n{service}\n"));
+        recipe.repo.write(".calve.toml", &format!("{hooks}[services.db]\n{service}\n"));
         recipe.repo.commit("lacks");
         for data in [&[] as &[&str], &["--data-from", "none"]] {
             let name = format!("at{at}{}", data.len());
-            recipe
-                .add(&[&name])
-                .args(data)
-                .succeeds()
-                .says(&["the post-add hook did not run, because the service `db`"]);
+            let added = recipe.add(&[&name]).args(data).run();
+            added.ended(if data.is_empty() { 1 } else { 0 });
+            added.says(&["the post-add hook did not run: the service `db` has no data"]);
             recipe.within(recipe.place(&name), &["exec", "touch", "ran"]).fails(code).says(&[why]).hints();
             assert!(!recipe.place(&name).join("ran").exists());
+            let removed = recipe.within(main, &["worktree", "remove", &name]).succeeds();
+            removed.says(&["the pre-remove hook did not run: the service `db` has no data"]);
         }
+        fs_err::write(recipe.repo.spot.join("input"), format!("{{\"name\": \"agents{at}\"}}")).unwrap();
+        let agent = recipe.within(main, &["hook", "worktree-create"]).in_shell("", "<../input");
+        agent.fails(1).says(&["the post-add hook did not run"]);
+        assert!(!recipe.repo.path.join("removing").exists() && !recipe.place(&format!("agents{at}")).exists());
     }
 }
 

@@ -103,7 +103,7 @@ impl Shop {
     }
 
     /// Asks until a number is as wanted.
-    fn until(&self, worktree: impl AsRef<Path>, sql: &str, is_wanted: impl Fn(u32) -> bool) {
+    pub(super) fn until(&self, worktree: impl AsRef<Path>, sql: &str, is_wanted: impl Fn(u32) -> bool) {
         while !is_wanted(self.sql(&worktree, sql).parse().unwrap()) {}
     }
 

@@ -176,7 +176,7 @@ fn a_server_that_is_ending_or_has_died_is_waited_for() {
     let Some(shop) = Shop::new(POSTGRES) else { return };
     let main = &shop.repo.path;
     for signal in [Signal::INT, Signal::KILL] {
-        for words in [&["up"] as &[&str], &["exec", "true"], &["down"], &["reset", "--yes"]] {
+        for words in [&["up"] as &[&str], &["exec", "psql", "-qc", "SELECT 1"], &["down"], &["reset", "--yes"]] {
             shop.within(main, &["up", "-q"]).succeeds();
             let server = shop.servers()[0]["pid"].as_i64().unwrap() as i32;
             kill_process(Pid::from_raw(server).unwrap(), signal).unwrap();
@@ -188,11 +188,33 @@ fn a_server_that_is_ending_or_has_died_is_waited_for() {
 }
 
 #[test]
+fn a_server_that_waits_for_its_sessions_does_not_count_as_running() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let main = &shop.repo.path;
+    shop.within(main, &["up", "-q"]).succeeds();
+    let session = shop.client(main, "SELECT pg_sleep(600)").start();
+    shop.until(main, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%'", |count| count > 1);
+    let server = shop.servers()[0]["pid"].as_i64().unwrap() as i32;
+    kill_process(Pid::from_raw(server).unwrap(), Signal::TERM).unwrap();
+    for words in [&["up"] as &[&str], &["exec", "true"], &["worktree", "add", "one"]] {
+        let ran = shop.within(main, words).run();
+        ran.ended(1);
+        ran.says(&["takes no clients", "`calve down`"]).hints();
+    }
+    shop.within(main, &["down"]).succeeds();
+    session.wait();
+    assert_eq!(shop.rows(main), [1, 2, 3]);
+}
+
+#[test]
 fn data_of_a_moved_repository_is_not_orphaned() {
     let Some(shop) = Shop::new(POSTGRES) else { return };
     let one = shop.repo.added("one");
     shop.sql(&one, "INSERT INTO t VALUES (4)");
     let name = shop.status(&one)[0]["server"].as_str().unwrap().to_owned();
+    // Another one's damaged id hides nobody else's place.
+    shop.repo.git(["worktree", "add", "-q", "--detach", "../damaged"]);
+    fs_err::create_dir(shop.repo.path.join(".git/worktrees/damaged/calve-services")).unwrap();
     let places = [&shop.repo.path, &one]
         .map(|place| (place.clone(), shop.repo.spot.join("new").join(place.file_name().unwrap())));
     fs_err::create_dir(shop.repo.spot.join("new")).unwrap();

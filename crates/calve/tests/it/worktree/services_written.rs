@@ -286,10 +286,10 @@ fn data_of_a_repository_that_is_gone_is_listed_given_and_removed() {
     assert_eq!((&named.json()["orphans"][0]["name"], &named.json()["removed"]), (&json!(name), &json!([])));
     named.says(&[
         &format!("`{name}`  orphaned  service `db` of `{}`, not found, its server runs, ", other.display()),
-        "if you moved the repository, run `calve db gc` in it; `calve worktree add --data-from NAME`",
+        "if you moved the worktree, run `git worktree repair PATH…`, then `calve db gc` in the repository; `calve worktree add --data-from NAME`",
     ]);
     gc(&["--lose-data"]).fails(2).says(&["`--lose-data` loses only data that you name"]);
-    gc(&[&name]).fails(3).says(&[&format!("the server of `{name}` runs"), "if you moved the repository"]);
+    gc(&[&name]).fails(3).says(&[&format!("the server of `{name}` runs"), "if you moved the worktree"]);
     gc(&["--lose-data", &name, &kept]).fails(3).says(&[&format!("`{}`, which is there", main.display())]);
     assert_eq!(shop.servers().len(), 2, "nothing was ended");
     shop.repo.adding("heir").args(["--data-from", &name]).succeeds();
