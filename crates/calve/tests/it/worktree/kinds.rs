@@ -181,7 +181,8 @@ fn without_logs_that_can_be_read_nothing_is_removed_or_trusted() {
     }
     let path = repo.spot.join("linked");
     git(&place, ["worktree", "add", "-q", "-b", "linked", "../linked"]);
-    let within = |arguments: &[&str]| with_environment(calve(arguments)).within(&place);
+    let home = repo.spot.join("home");
+    let within = |arguments: &[&str]| with_environment(calve(arguments)).within(&place).env("CALVE_HOME", &home);
     let untrusted = || {
         let listed = within(&["worktree", "list", "--json"]).succeeds().json();
         [0, 1].map(|at| listed["worktrees"][at]["untrusted"] == true)
