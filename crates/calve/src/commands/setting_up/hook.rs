@@ -80,7 +80,12 @@ fn worktree_create(arguments: &WorktreeCreateArguments, cancel: &CancelToken) ->
         return Err(calve_git::Error::Interrupted.into());
     }
     // Exec: it prints the path and receives this process's signals.
-    Err(calve_git::Error::start(&place)(crate::sys::become_command(add.arg("--").arg(&branch))).into())
+    let error = crate::sys::become_command(add.arg("--").arg(&branch));
+    if place.is_dir() {
+        let hint = "try again: another version of calve may just have been installed";
+        return Err(Failure::stated(FAILED, format!("cannot run calve in `{}`: {error}", ShownPath(&place)), hint));
+    }
+    Err(calve_git::Error::start(&place)(error).into())
 }
 
 fn worktree_remove(force: bool) -> Result<(), Failure> {
