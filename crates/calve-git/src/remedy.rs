@@ -65,7 +65,9 @@ pub enum Remedy {
         "`calve worktree prune` makes git forget it; if you moved the worktree, run `git worktree repair NEW-PATH` instead"
     )]
     Prune,
-    #[error("mount that file system again; if it is gone for good, delete its record")]
+    #[error(
+        "if the worktree was moved, run `git worktree repair NEW-PATH`; otherwise mount that file system again; if it is gone for good, delete that record"
+    )]
     MountPlace { mount_point: PathBuf, record: PathBuf },
     #[error("if it is gone for good, `git worktree unlock` it, and `calve worktree prune` makes git forget it")]
     UnlockAndPrune,

@@ -62,9 +62,13 @@ impl Program {
         let mut command = Command::new(&self.path);
         command.args(arguments).current_dir(directory).env(HINTS_FOR_AGENT, "1").kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let place = ShownPath(directory);
-        let failed =
-            |error: std::io::Error| Problem::new(format!("cannot run calve in `{place}`: {error}"), "check that path");
+        let failed = |error: std::io::Error| {
+            let hint = match directory.is_dir() {
+                true => "try again: another version of calve may just have been installed",
+                false => "check that path",
+            };
+            Problem::new(format!("cannot run calve in `{}`: {error}", ShownPath(directory)), hint)
+        };
         let child = command.spawn().map_err(failed)?;
         let (_waits, dropped) = oneshot::channel();
         let input = input.to_vec();
@@ -161,6 +165,19 @@ mod tests {
         assert_eq!((&output.stdout[..], output.prose.as_str()), (&b"printed\n"[..], "said\n"));
         let pid = fs_err::read_to_string(place.path().join("pid")).unwrap().trim_end().parse().unwrap();
         kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    }
+
+    #[test]
+    fn a_path_is_to_be_checked_only_if_it_is_not_there() {
+        let place = tempfile::tempdir().unwrap();
+        let (gone, words): (_, [&str; 0]) = (place.path().join("gone"), []);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let hint = |program: &str, directory: &Path| {
+            let ran = runtime.block_on(Program::new(program.into()).run(directory, &words, b""));
+            ran.err().unwrap().hint
+        };
+        assert_eq!(hint("/bin/sh", &gone), "check that path");
+        assert!(hint(gone.to_str().unwrap(), place.path()).starts_with("try again"));
     }
 
     #[test]

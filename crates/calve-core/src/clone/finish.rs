@@ -1,7 +1,7 @@
 //! Checks a staged clone, and gives its root the metadata of the source.
 
 use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, RawMode};
 use rustix::io::Errno;
@@ -90,7 +90,7 @@ pub(super) fn give_metadata(
     notes: &Notes,
     path: &Path,
 ) -> Result<(), Error> {
-    if options.internal.is_left_open(Path::new("")) {
+    if options.internal.is_left_open(PathBuf::new) {
         return Ok(());
     }
     let now = rustix::fs::fstat(root).io(Operation::Stat, path)?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The part of [`CloneOptions`](super::CloneOptions) that promises nothing to users of the library.
@@ -23,10 +23,11 @@ pub struct InternalOptions {
 impl InternalOptions {
     /// Returns whether the caller adds entries in the directory or below it. The copy is left as it was made, for the
     /// caller to give it its metadata afterwards: what is added would inherit its default ACL or group, or be refused.
-    pub(crate) fn is_left_open(&self, directory: &Path) -> bool {
+    pub(crate) fn is_left_open(&self, directory: impl FnOnce() -> PathBuf) -> bool {
         match self.plain.as_ref().map(|plain| &plain.links) {
             Some(KeptLinks::Listed(links)) => {
-                links.lock().range(directory.to_path_buf()..).next().is_some_and(|path| path.starts_with(directory))
+                let directory = directory();
+                links.lock().range(directory.clone()..).next().is_some_and(|path| path.starts_with(&directory))
             }
             _ => false,
         }

@@ -67,13 +67,15 @@ impl WorktreeId {
         Ok(read_word(entry, FILE)?.as_deref() == Some(id))
     }
 
-    /// Returns the root of the worktree with this id at `entry`; `None` if one is missing. An error leaves that open.
+    /// Returns the root of the worktree with this id at `entry`, which may be unmounted; `None` if one is missing. An
+    /// error leaves that open.
     pub fn root(entry: &Path, id: &str) -> Result<Option<PathBuf>> {
         if !Self::is_at(entry, id)? {
             return Ok(None);
         }
         let root = Self::last_root(entry);
-        Ok(root.try_exists()?.then_some(root))
+        let is_left = root.try_exists()? || entries::unmounted(entry).is_some();
+        Ok(is_left.then_some(root))
     }
 
     /// Returns the last known root of the worktree, or else its entry.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use calve_core::internal::{is_mounted, mount_point_of};
 
 use crate::error::Result;
-use crate::paths::{if_there, path_of, plain};
+use crate::paths::{if_there, path_of, plain, real};
 
 /// Names the worktree's `.git`. git lists the entries that have this file.
 pub(crate) const GITDIR: &str = "gitdir";
@@ -58,11 +58,14 @@ pub(crate) fn note_mount(entry: &Path, root: &Path) -> Result<()> {
     mount_point_of(root).map_or(Ok(()), |point| note(entry, MOUNT, &point))
 }
 
-/// Returns the noted mount point at which nothing is mounted now, and the note.
+/// Returns the noted mount point above the worktree, if that is missing or empty and nothing is mounted there, and the note.
 pub(crate) fn unmounted(entry: &Path) -> Option<(PathBuf, PathBuf)> {
-    // Where that cannot be told, it may be.
-    let point = noted(entry, MOUNT).filter(|point| !is_mounted(point).unwrap_or(false))?;
-    Some((point, entry.join(MOUNT)))
+    let point = noted(entry, MOUNT)?;
+    let mut places = [worktree_of(entry), noted(entry, MOVED)].into_iter().flatten();
+    // A container may have mounted there what its host has there anyway. An error leaves that open.
+    let is_full = || fs_err::read_dir(&point).is_ok_and(|mut inside| matches!(inside.next(), Some(Ok(_))));
+    let is_away = places.any(|path| real(&path).starts_with(&point)) && !is_mounted(&point).unwrap_or(false);
+    (is_away && !is_full()).then(|| (point.clone(), entry.join(MOUNT)))
 }
 
 /// Reads a path that was noted in a file of an entry. Something else may be there by now.

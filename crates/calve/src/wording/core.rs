@@ -80,7 +80,9 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
 
 fn volume_at(mount_point: &Path) -> Option<String> {
     let volumes = Volumes::at(&crate::home::directory().ok()?);
-    let is_there = |name: &String| volumes.find(name).is_ok_and(|volume| volume.mount_point == mount_point);
+    let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let is_there =
+        |name: &String| volumes.find(name).is_ok_and(|volume| real(&volume.mount_point) == real(mount_point));
     volumes.names().ok()?.into_iter().find(is_there)
 }
 

@@ -7,7 +7,8 @@ use calve_git::worktree::AddWarning;
 /// Returns the user's hint, as one sentence without a full stop.
 pub(crate) fn hint(remedy: &Remedy) -> String {
     let Remedy::MountPlace { mount_point, record } = remedy.clone() else { return remedy.to_string() };
-    super::core::hint(&calve_core::error::Remedy::MountPlace { mount_point, record })
+    let mount = super::core::hint(&calve_core::error::Remedy::MountPlace { mount_point, record });
+    format!("if the worktree was moved, run `git worktree repair NEW-PATH`; otherwise {mount}")
 }
 
 pub(crate) fn warning(warning: &AddWarning) -> String {

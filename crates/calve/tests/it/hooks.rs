@@ -464,6 +464,9 @@ fn an_agents_name_becomes_a_branch() {
     assert_eq!(code, Some(0), "{stderr}");
     let branch = git_command(stdout.trim_end()).args(["branch", "--show-current"]).output().unwrap();
     assert_eq!(branch.stdout, b"fix--the-login\n");
+    let (code, stdout, stderr) = agent(&project, &["worktree-create"], &create(&project.main(), "fix @{u} (a..b)?"));
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.ends_with("fix-@-u}--a-b\n"), "{stdout}");
     // Whatever git accepts names the branch that is there.
     for name in ["fix#12", "a=b&c!%(d),'e'", "fix-🎉", "ends-"] {
         assert!(git_command(project.main()).args(["branch", name]).status().unwrap().success());

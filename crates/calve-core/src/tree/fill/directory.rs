@@ -153,7 +153,7 @@ impl FillWorker<'_> {
         self.sets(at, later)?;
         let path = || at.node.path();
         self.check_frozen(stat, path)?;
-        if at.node.parent().is_some() && !self.fill.options.internal.is_left_open(&path()) {
+        if at.node.parent().is_some() && !self.fill.options.internal.is_left_open(path) {
             let fault = |fault| self.fill.error(&path(), fault);
             self.keeper.load_xattrs(XattrTarget::Open(at.src)).map_err(fault)?;
             let mut staged = *stat;

@@ -84,7 +84,7 @@ fn close_directories(fill: &Fill<'_>, mut closed: Vec<ClosedDirectory>) -> Resul
     closed.sort_by_key(|one| std::cmp::Reverse(one.node.path().components().count()));
     let keeper = fill.keeper();
     for ClosedDirectory { node, stat, flags } in closed {
-        if fill.options.internal.is_left_open(&node.path()) {
+        if fill.options.internal.is_left_open(|| node.path()) {
             continue;
         }
         let failed = |errno| Error::io(Operation::SetMode, fill.dst_path.join(node.path()), errno);

@@ -11,7 +11,7 @@ use calve_git::environment::root_of;
 use calve_git::escape::{self, Action};
 use calve_git::hooks::{Hook, repository_of};
 use calve_git::worktree::{AddOptions, FillReport, left_behind};
-use calve_git::{Config, provenance_of, trust_commit};
+use calve_git::{Config, Git, provenance_of, trust_commit};
 use calve_receipt::{FactSubject, human};
 use serde_json::Value;
 use similar::TextDiff;
@@ -65,8 +65,13 @@ fn required<'v>(question: &'v Value, names: &[&str]) -> Result<&'v str, Failure>
 
 fn worktree_create(arguments: &WorktreeCreateArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let question = question()?;
-    let branch = branch_of(required(&question, &["name", "worktree_name", "branch_name"])?)?;
     let place = PathBuf::from(field(&question, &["cwd"]).unwrap_or("."));
+    let is_there = |branch: &str| {
+        let [local, listed, remote] = ["heads", "remotes", "remotes/*"].map(|above| format!("refs/{above}/{branch}"));
+        let found = Git::at(&place).run(&["for-each-ref", &local, &listed, &remote]);
+        found.is_ok_and(|found| !found.is_empty())
+    };
+    let branch = branch_of(required(&question, &["name", "worktree_name", "branch_name"])?, is_there)?;
     let base = field(&question, &["base_commit", "base_ref", "source_ref"]);
     let mut add = calve(&place, "add")?;
     add.arg(format!("--for-agent={}", arguments.maker)).args(base.map(|base| format!("--base={base}")));
@@ -75,7 +80,12 @@ fn worktree_create(arguments: &WorktreeCreateArguments, cancel: &CancelToken) ->
         return Err(calve_git::Error::Interrupted.into());
     }
     // Exec: it prints the path and receives this process's signals.
-    Err(calve_git::Error::start(&place)(crate::sys::become_command(add.arg("--").arg(&branch))).into())
+    let error = crate::sys::become_command(add.arg("--").arg(&branch));
+    if place.is_dir() {
+        let hint = "try again: another version of calve may just have been installed";
+        return Err(Failure::stated(FAILED, format!("cannot run calve in `{}`: {error}", ShownPath(&place)), hint));
+    }
+    Err(calve_git::Error::start(&place)(error).into())
 }
 
 fn worktree_remove(force: bool) -> Result<(), Failure> {
@@ -93,15 +103,27 @@ fn worktree_remove(force: bool) -> Result<(), Failure> {
     output::path(&path)
 }
 
-/// Turns an agent's name, often words, into a valid branch name.
-fn branch_of(name: &str) -> Result<String, Failure> {
-    // git-check-ref-format(1). Another character of an existing branch stays, because the agent means that branch.
-    let branch = name.trim().replace(|c: char| c.is_control() || " ~^:?*[\\".contains(c), "-");
-    let branch = branch.trim_start_matches(['-', '/', '.']).trim_end_matches(['/', '.']).to_owned();
+/// Turns an agent's name, often words, into a valid branch name, a new one without characters that a shell needs quotes for.
+fn branch_of(name: &str, is_there: impl Fn(&str) -> bool) -> Result<String, Failure> {
+    const QUOTED: &str = "$;'\"`&|()<>";
+    let mut branch = valid(name, "");
+    if branch.contains(|c| QUOTED.contains(c)) && !is_there(&branch) {
+        branch = valid(name, QUOTED);
+    }
     if branch.is_empty() {
         return Err(Failure::stated(USAGE, "no branch can be made of that name", EXPECTED));
     }
     Ok(branch)
+}
+
+/// Replaces what git-check-ref-format(1) refuses, and `others`.
+fn valid(name: &str, others: &str) -> String {
+    let is_refused = |c: char| c.is_control() || " ~^:?*[\\".contains(c) || others.contains(c);
+    let branch = name.trim().trim_end_matches(|c| "/.".contains(c) || is_refused(c)).replace(is_refused, "-");
+    let branch = branch.replace("..", "-").replace("@{", "@-");
+    let parts = branch.split('/').map(|part| part.trim_start_matches('.').trim_end_matches(".lock"));
+    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+    parts.join("/").trim_start_matches(['-', '/', '.']).to_owned()
 }
 
 fn calve(place: &Path, what: &str) -> Result<Command, Failure> {
@@ -250,19 +272,50 @@ fn describe(filled: &FillReport, facts: &mut Facts) {
 
 #[cfg(test)]
 mod tests {
+    use calve_testkit::SplitMix64;
+
     use super::*;
 
     #[test]
     fn a_branch_is_made_of_any_name() {
-        let made = |name| branch_of(name).unwrap_or_default();
-        assert_eq!(made("agent-1a2b"), "agent-1a2b");
-        assert_eq!(made("fix the: login\n"), "fix-the--login");
-        assert_eq!(made("-D x"), "D-x");
-        assert_eq!(made("feat/ä~b"), "feat/ä-b");
-        for legal in ["fix#12", "wip&x", "a=b!%(c),'d'", "fix-🎉", "ends-"] {
+        let made = |name| branch_of(name, |_| false).unwrap_or_default();
+        for (name, branch) in [
+            ("agent-1a2b", "agent-1a2b"),
+            ("fix the: login?\n", "fix-the--login"),
+            ("fix @{u", "fix-@-u"),
+            ("-D x", "D-x"),
+            ("feat/ä~b", "feat/ä-b"),
+            ("a..b//.c.lock/", "a-b/c"),
+            ("don't (now)", "don-t--now"),
+            ("..//", ""),
+        ] {
+            assert_eq!(made(name), branch);
+        }
+        for legal in ["fix#12", "a=b!%,d}", "fix-🎉", "ends-"] {
             assert_eq!(made(legal), legal);
         }
-        assert_eq!(made("..//"), "");
+        let there = "wip&x'$(a)";
+        assert_eq!(
+            (branch_of(there, |branch| branch == there).unwrap_or_default(), made(there)),
+            (there.into(), "wip-x---a".into())
+        );
+    }
+
+    #[test]
+    fn git_accepts_any_branch_that_is_made() {
+        let parts = [
+            "a", "é", ".", ".lock", "..", "/", "@", "{", "@{u}", "}", "-", " ", "~", "\\", "\u{7f}", "$", "(", "'", "&",
+        ];
+        let mut random = SplitMix64::new(7);
+        for _ in 0..400 {
+            let name: String = (0..random.below(9)).map(|_| *random.pick(&parts)).collect();
+            for is_there in [false, true] {
+                let Ok(branch) = branch_of(&name, |_| is_there) else { continue };
+                let checked = Command::new("git").args(["check-ref-format", "--branch", &branch]).output().unwrap();
+                assert!(checked.status.success(), "{name:?} became {branch:?}");
+                assert_eq!(branch_of(&branch, |_| is_there).unwrap_or_default(), branch);
+            }
+        }
     }
 
     #[test]

@@ -195,6 +195,9 @@ fn a_worktree_in_a_detached_volume_is_not_gone() {
     let hint = "attach the volume: calve volume attach work";
     let listed = calve(&list).succeeds().says(&[hint]);
     assert_eq!(listed.stdout.matches("unmounted").count(), 2, "{}", listed.stdout);
+    let link = host.path().join("link");
+    fs_err::os::unix::fs::symlink(host.path(), &link).unwrap();
+    calve(&list).env("CALVE_HOME", link.join("home")).succeeds().says(&[hint, "git worktree repair NEW-PATH"]);
     calve(&["worktree", "prune"]).succeeds().says(&[
         "kept the entry of",
         "is on a file system that is not mounted",

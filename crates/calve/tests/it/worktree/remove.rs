@@ -1,5 +1,7 @@
 //! Removing, listing, pruning.
 
+use std::path::Path;
+
 use calve_testkit::require_root;
 
 use super::repo::{Repo, git, with_environment, write};
@@ -138,6 +140,26 @@ fn what_is_gone_is_forgotten_unless_it_is_locked() {
     assert_eq!(receipt["forgotten"], serde_json::json!([gone.to_str().unwrap()]));
     assert_eq!(repo.worktrees(), [repo.path.clone(), stick]);
     repo.add(["gone"]);
+}
+
+/// A container mounts what its host has at that path anyway.
+#[test]
+fn only_a_mount_point_without_files_may_be_that_of_an_unmounted_disk() {
+    let repo = Repo::anywhere();
+    let path = repo.add(["x"]);
+    fs_err::remove_dir_all(&path).unwrap();
+    let (other, note) = (repo.spot.join("other"), repo.join(".git/worktrees/proj.x/calve-mount"));
+    let listed_at = |point: &Path| {
+        fs_err::write(&note, point.to_str().unwrap()).unwrap();
+        repo.calve(["list", "--json"]).succeeds().json()["worktrees"][1]["standing"].clone()
+    };
+    assert_eq!(listed_at(&path), "unmounted");
+    fs_err::create_dir(&path).unwrap();
+    assert_eq!(listed_at(&path), "unmounted", "an empty directory");
+    fs_err::remove_dir(&path).unwrap();
+    assert_eq!([listed_at(&other), listed_at(&repo.spot)], ["gone"; 2]);
+    repo.calve(["prune"]).succeeds().says(&["forgot `"]);
+    repo.add(["x"]);
 }
 
 #[test]

@@ -305,6 +305,12 @@ fn data_of_a_repository_that_is_gone_is_listed_given_and_removed() {
     let lost = shop.repo.added("lost");
     let unused = shop.status(&lost)[0]["server"].as_str().unwrap().to_owned();
     fs_err::remove_dir_all(&lost).unwrap();
+    let note = main.join(".git/worktrees/proj.lost/calve-mount");
+    let noted = fs_err::read(&note).unwrap();
+    fs_err::write(&note, lost.to_str().unwrap()).unwrap();
+    assert_eq!((&of(&unused)["worktree"], gc(&[]).succeeds().json()["orphans"].clone()), (&json!(lost), json!([])));
+    gc(&[&unused]).fails(3);
+    fs_err::write(&note, noted).unwrap();
     assert_eq!((&of(&unused)["state"], &of(&unused)["worktree"]), (&json!("orphaned"), &Value::Null));
     gc(&[]).succeeds().says(&[&format!("orphaned  service `db` of `{}`, not found, ", lost.display())]);
     // A template that is needed is named with those who need it.
