@@ -96,8 +96,15 @@ impl Repository {
 
     /// Returns the provenance of a commit to check out, as `branch` if it is a local one.
     pub(crate) fn provenance_of(&self, commit: &str, branch: Option<&str>) -> Result<Provenance> {
-        let is_foreign = branch.is_some_and(|branch| self.origins.branches.contains(branch))
-            || self.origins.foreign(&self.common, &self.worktrees, &[commit])?.contains(&true);
+        if self.origins.lacks_evidence || branch.is_some_and(|branch| self.origins.branches.contains(branch)) {
+            return Ok(Provenance::Untrusted);
+        }
+        self.provenance_of_main(commit)
+    }
+
+    /// Returns the provenance of the commit that the main worktree has checked out. Without evidence it is the user's.
+    pub(crate) fn provenance_of_main(&self, head: &str) -> Result<Provenance> {
+        let is_foreign = self.origins.foreign(&self.common, &self.worktrees, &[head])?.contains(&true);
         Ok(Provenance::untrusted_if(is_foreign))
     }
 

@@ -40,7 +40,7 @@ pub(crate) struct Origins {
     doubtful: HashSet<String>,
     remotes: Remotes,
     /// git keeps its logs in a format that Calve cannot read.
-    lacks_evidence: bool,
+    pub(super) lacks_evidence: bool,
 }
 
 struct Tip<'l> {
