@@ -147,7 +147,12 @@ fn no_command_of_the_users_runs_while_a_service_has_no_data() {
             let name = format!("at{at}{}", data.len());
             let added = recipe.add(&[&name]).args(data).run();
             added.ended(if data.is_empty() { 1 } else { 0 });
-            added.says(&["the post-add hook did not run: the service `db` has no data"]);
+            let said = added.says(&["the post-add hook did not run: the service `db` has no data"]);
+            if data.is_empty() {
+                said.says(&[
+                    "once `calve up` has cloned it, run the commands of `hooks.post-add` in the worktree yourself",
+                ]);
+            }
             recipe.within(recipe.place(&name), &["exec", "touch", "ran"]).fails(code).says(&[why]).hints();
             assert!(!recipe.place(&name).join("ran").exists());
             let removed = recipe.within(main, &["worktree", "remove", &name]).succeeds();

@@ -199,7 +199,8 @@ fn a_server_that_waits_for_its_sessions_does_not_count_as_running() {
     for words in [&["up"] as &[&str], &["exec", "true"], &["worktree", "add", "one"]] {
         let ran = shop.within(main, words).run();
         ran.ended(1);
-        ran.says(&["takes no clients", "`calve down`"]).hints();
+        ran.says(&["takes no clients", "end it, and try again: `calve down` in its worktree, or `calve db stop"])
+            .hints();
     }
     shop.within(main, &["down"]).succeeds();
     session.wait();
