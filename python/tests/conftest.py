@@ -1,19 +1,34 @@
 """What a machine may lack: a skip is told by name in the file CALVE_SKIP_LOG, and is a failure where CI is set."""
 
 import os
+import shutil
 import subprocess
 
 import pytest
 
 
+def lacks(request, reason):
+    assert not os.environ.get("CI"), f"must not be skipped in CI: {request.node.name}: {reason}"
+    if log := os.environ.get("CALVE_SKIP_LOG"):
+        with open(log, "a", encoding="utf-8") as file:
+            file.write(f"skipped: {request.node.nodeid}: {reason}\n")
+    pytest.skip(reason)
+
+
 def need_root(request):
     if os.geteuid() != 0:
-        reason = "only root can mount"
-        assert not os.environ.get("CI"), f"must not be skipped in CI: {request.node.name}: {reason}"
-        if log := os.environ.get("CALVE_SKIP_LOG"):
-            with open(log, "a", encoding="utf-8") as file:
-                file.write(f"skipped: {request.node.nodeid}: {reason}\n")
-        pytest.skip(reason)
+        lacks(request, "only root can mount")
+
+
+@pytest.fixture
+def needs(request):
+    """Skips the test if a program is missing."""
+
+    def need(program):
+        if shutil.which(program) is None:
+            lacks(request, f"{program} is not installed")
+
+    return need
 
 
 def unmount(place):

@@ -599,9 +599,9 @@ def test_a_python_without_copy_file_range(tmp_path, monkeypatch):
     assert (tmp_path / "b").read_bytes() == b"contents"
 
 
-@pytest.mark.skipif(shutil.which("setfacl") is None, reason="setfacl is not installed")
 @pytest.mark.parametrize("mode", [0o755, 0o555, 0o2755, 0o2700])
-def test_a_followed_link_inherits_nothing_of_the_source(tmp_path, mode):
+def test_a_followed_link_inherits_nothing_of_the_source(needs, tmp_path, mode):
+    needs("setfacl")
     src = tmp_path / "src"
     (src / "inner").mkdir(parents=True)
     (tmp_path / "secret").mkdir()
