@@ -3,17 +3,15 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use rustix::buffer::spare_capacity;
 use rustix::fs::{CWD, FileType, OFlags};
 use rustix::io::Errno;
 
-use super::on_threads;
 use crate::error::{Error, IoContext};
 use crate::progress::CancelToken;
 use crate::sys;
-use crate::tree::pool::thread_count;
+use crate::tree::pool::{Pool, thread_count};
 use crate::vocabulary::operation::Operation;
 
 /// How files are to be read.
@@ -47,22 +45,21 @@ pub fn read_files(paths: &[impl AsRef<Path> + Sync], options: &ReadOptions) -> R
     };
     let next = AtomicUsize::new(0);
     let bytes = AtomicU64::new(0);
-    let all = Mutex::new(Vec::new());
-    on_threads(threads, &|| {
+    let work = |pool: &Pool<()>| {
         sys::private_descriptors(&[]);
         let mut own = Vec::new();
         // Files are taken in order and each one taken is read, so that the result has no gap.
-        while bytes.load(Ordering::Relaxed) < options.enough_bytes && !options.cancel.is_cancelled() {
+        while bytes.load(Ordering::Relaxed) < options.enough_bytes && !pool.stopped() {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(path) = paths.get(number) else { break };
             let read = read_file(path.as_ref());
             bytes.fetch_add(read.as_ref().map_or(0, |read| read.len() as u64), Ordering::Relaxed);
             own.push((number, read));
         }
-        all.lock().unwrap_or_else(PoisonError::into_inner).append(&mut own);
-    })?;
-    options.cancel.check()?;
-    let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+        own
+    };
+    let read = Pool::new(threads, options.cancel.clone()).run((), work)?;
+    let mut all: Vec<_> = read.into_iter().flatten().collect();
     all.sort_unstable_by_key(|(number, _)| *number);
     Ok(all.into_iter().map(|(_, contents)| contents).collect())
 }
