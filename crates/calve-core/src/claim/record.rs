@@ -16,8 +16,7 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::{Error, IoContext};
-use crate::options::CloneOptions;
-use crate::options::RecordBody;
+use crate::options::{CloneOptions, RecordBody};
 use crate::progress::CancelToken;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
