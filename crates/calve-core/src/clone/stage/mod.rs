@@ -20,7 +20,7 @@ use crate::error::{Error, IoContext, StatedRequirement};
 use crate::options::{CloneOptions, Durability};
 use crate::remove::delete::{Deletion, delete};
 use crate::report::{CloneReport, TrashedTree, Warning};
-use crate::staging::{Publication, RootKind, Staging};
+use crate::staging::{Leftover, RootKind, Staging};
 use crate::strategy::criteria::{Criteria, RefusalReason};
 use crate::strategy::facts::{Facts, created_in};
 use crate::strategy::method::{ClonePart, Failure, Job, Method, Outcome, StrategyRun, WholeRoot};
@@ -324,30 +324,28 @@ impl<'p> StagedTree<'p> {
     pub(crate) fn publish(self, notes: &Notes) -> Result<Option<TrashedTree>, Error> {
         self.seal(notes)?;
         let (destination, options) = (self.destination, self.options);
-        let publication = self.staging.publish(options.existing, &options.protect)?;
-        conclude(destination, publication, notes, options)
+        let leftover = self.staging.publish(options.existing, &options.protect)?;
+        conclude(destination, leftover, notes, options)
     }
 }
 
 /// Makes a publication durable, and notes anything it left. Returns the trash.
 fn conclude(
     destination: &Location,
-    publication: Publication,
+    leftover: Leftover,
     notes: &Notes,
     options: &CloneOptions,
 ) -> Result<Option<TrashedTree>, Error> {
-    if let Some(error) = publication.left {
-        notes.warn(
-            WarningCode::OldNotRemoved,
-            None,
-            format!("what was replaced is still there under a hidden name: {error}"),
-        );
-    }
+    let trashed = leftover.unwrap_or_else(|error| {
+        let detail = format!("what was replaced is still there under a hidden name: {error}");
+        notes.warn(WarningCode::OldNotRemoved, None, detail);
+        None
+    });
     if options.durability == Durability::Synced {
         let synced = sys::sync_file(destination.parent());
         synced.io(Operation::SyncName, destination.path())?;
     }
-    Ok(publication.trashed)
+    Ok(trashed)
 }
 
 /// Returns the directories that may contain Calve's own entries: the source's root, and those with spares. Elsewhere
