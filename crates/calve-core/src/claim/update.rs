@@ -16,7 +16,7 @@ use crate::remove::delete::{Deletion, delete};
 use crate::sys::{self, XattrTarget};
 use crate::tree::fill::contents::Contents;
 use crate::tree::fill::metadata::NewFileDefaults;
-use crate::tree::fill::{Files, Fill, FillPart, Scope, fill};
+use crate::tree::fill::{Files, Fill, FillPart, fill};
 use crate::tree::node::Names;
 use crate::vocabulary::operation::Operation;
 
@@ -26,7 +26,7 @@ pub(crate) fn update(work: &Fill<'_>, differences: SpareDifferences) -> Result<(
     for (path, touched) in differences.directories {
         parts.extend(prepare(work, &path, touched)?);
     }
-    fill(work, Scope::Parts(parts)).map(|_| ())
+    fill(work, Some(parts)).map(|_| ())
 }
 
 /// Removes a directory's differing entries and resets its metadata. `None` if it is gone on either side.

@@ -26,7 +26,7 @@ use crate::strategy::facts::created_in;
 use crate::sys::{self, XattrTarget};
 use crate::tree::exclude::Exclusions;
 use crate::tree::fill::contents::Contents;
-use crate::tree::fill::{Fill, FillPart, Scope, fill};
+use crate::tree::fill::{Fill, FillPart, fill};
 use crate::tree::held_times::times;
 use crate::tree::location::{DIRECTORY, Location, identity, make_below};
 use crate::tree::lock::Purpose;
@@ -349,7 +349,7 @@ impl ApplyRequest<'_> {
             keeps_nocow: sys::magic(self.lower) == Ok(sys::BTRFS_MAGIC),
             ..Fill::new(upper, new, contents, &exclude, created_in(&stage.staging)?, (&notes, &options))
         };
-        fill(&work, Scope::Parts(parts)).map(|_| ())
+        fill(&work, Some(parts)).map(|_| ())
     }
 
     /// Moves all entries, new ones first, and seals the directories. Takes everything back on failure.

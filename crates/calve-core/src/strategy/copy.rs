@@ -4,7 +4,7 @@ use super::criteria::RefusalReason;
 use super::method::{Failure, Job, Method, Outcome};
 use crate::report::Bytes;
 use crate::tree::fill::contents::Contents;
-use crate::tree::fill::{Files, Fill, Scope, fill, room};
+use crate::tree::fill::{Files, Fill, fill, room};
 use crate::tree::stable;
 use crate::vocabulary::strategy::{Requirement, Strategy};
 
@@ -34,20 +34,16 @@ pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files<'_>, strict: bool) ->
         true => Some(stable::begin(job.part.source, job.part.options.mounts)?),
         false => None,
     };
-    let scope = match job.part.source.single() {
-        Some((name, kind)) => Scope::Single(name.to_owned(), kind),
-        None => Scope::Tree,
-    };
     let (from, to) = ((job.part.source.directory(), job.part.source.path()), (dst_root, job.part.dst));
     let work = Fill {
-        is_single: job.part.source.single().is_some(),
+        single: job.part.source.single(),
         files,
         strict,
         keeps_nocow: job.facts.may_inline,
         threads: job.threads,
         ..Fill::new(from, to, Contents::Copy, job.part.exclude, job.created, (job.part.notes, job.part.options))
     };
-    let tally = fill(&work, scope)?;
+    let tally = fill(&work, None)?;
     let bytes = Bytes { inlined: Some(tally.inlined_bytes), ..tally.bytes };
     Ok(Outcome { entries: Some(tally.entries), bytes: Some(bytes), whole: None, started })
 }

@@ -1,7 +1,7 @@
 //! The request for one filling: its two trees, its files and its options.
 
 use std::collections::HashMap;
-use std::ffi::CString;
+use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,8 +34,8 @@ pub(crate) struct Fill<'a> {
     pub(crate) dst_root: BorrowedFd<'a>,
     pub(crate) src_path: &'a Path,
     pub(crate) dst_path: &'a Path,
-    /// The two paths are of one entry, not of the roots.
-    pub(crate) is_single: bool,
+    /// Only this entry is made, which is not a directory. The two paths are of it, not of the roots.
+    pub(crate) single: Option<(&'a CStr, FileType)>,
     pub(crate) files: Files<'a>,
     /// The caller insists on shared extents: a file that cannot be shared ends the run.
     pub(crate) strict: bool,
@@ -55,15 +55,6 @@ pub(crate) struct FillTally {
     pub(crate) entries: Entries,
     pub(crate) bytes: Bytes,
     pub(crate) inlined_bytes: u64,
-}
-
-pub(crate) enum Scope {
-    /// Everything in the source's root.
-    Tree,
-    /// The entry of that name, which is not a directory.
-    Single(CString, FileType),
-    /// These entries of existing directories, and the metadata of those directories.
-    Parts(Vec<FillPart>),
 }
 
 /// Some entries of one directory. Its copy exists and is as if just made, but for its contents.
@@ -87,7 +78,7 @@ impl<'a> Fill<'a> {
             dst_root,
             src_path,
             dst_path,
-            is_single: false,
+            single: None,
             files: Files::Clone(contents),
             strict: false,
             exclude,
@@ -122,7 +113,7 @@ impl<'a> Fill<'a> {
     }
 
     pub(super) fn shown(&self, root: &Path, path: &Path) -> PathBuf {
-        full_path(root, if self.is_single { Path::new("") } else { path })
+        full_path(root, if self.single.is_some() { Path::new("") } else { path })
     }
 }
 
