@@ -48,12 +48,6 @@ pub struct Version {
     pub contents: Option<Vec<u8>>,
 }
 
-/// Does not follow a symlink.
-pub(super) fn size(root: BorrowedFd<'_>, path: &Path) -> sys::Result<u64> {
-    let (directory, name) = open_above(root, path, sys::PATH_ONLY)?;
-    Ok(sys::stat_at(&directory, &*name)?.st_size.cast_unsigned())
-}
-
 pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Result<Version> {
     let (directory, name) = open_above(root, path, sys::PATH_ONLY)?;
     let stat = sys::stat_at(&directory, &*name)?;

@@ -37,6 +37,7 @@ use apply::ApplyRequest;
 pub use changes::{Change, Version};
 use changes::{Layer, ListingScope};
 use closed::ClosedEntries;
+use entries::Directories;
 use seal::with_writable;
 use xattrs::RootState;
 
@@ -189,8 +190,9 @@ impl PrivateOverlay {
         let Ok([lower, _]) = self.layers() else { return 0 };
         let is_file = |kind| kind == Some(EntryKind::File);
         let changed = changes.iter().filter(|change| is_file(change.before) && is_file(change.after));
+        let mut tree = Directories::new(lower.as_fd());
         // The file may be gone.
-        changed.map(|change| changes::size(lower.as_fd(), &change.path).unwrap_or(0)).sum()
+        changed.map(|change| tree.entry(&change.path).map_or(0, |stat| sys::size(&stat))).sum()
     }
 
     /// Reads the entry before and after (`None` unless a file or symlink), but no contents of more than `most` bytes.
