@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::{CWD, Mode, RawMode};
-use rustix::io::Errno;
 
 use crate::clone::clone_and_change;
 use crate::error::{Error, IoContext, PrivateError};
@@ -110,9 +109,7 @@ impl PrivateOverlay {
     /// Fails if the overlay would hide a mount below `tree`.
     pub fn new(tree: &Path, changes: &Path) -> Result<Self, Error> {
         let source = Source::open(tree)?;
-        if source.single().is_some() {
-            return Err(Error::io(Operation::MountOverlayOf, tree, Errno::NOTDIR));
-        }
+        source.expect_directory(Operation::MountOverlayOf)?;
         let below = sys::mounts_below(source.directory()).io(Operation::LookForMounts, source.path())?;
         if let Some(mount) = below.first() {
             return Err(PrivateError::MountBelow(mount.clone()).into());

@@ -60,9 +60,7 @@ pub(crate) struct State {
 /// `src` must not change while it is mounted (overlayfs.rst: "the behaviour of the overlay is undefined").
 pub fn mount_overlay(src: &Path, dst: &Path) -> Result<OverlayMount, Error> {
     let source = Source::open(src)?;
-    if source.single().is_some() {
-        return Err(Error::io(Operation::MountOverlayOf, src, Errno::NOTDIR));
-    }
+    source.expect_directory(Operation::MountOverlayOf)?;
     let Some(location) = Location::open(dst)? else { return Err(Error::DestinationExists(dst.to_path_buf())) };
     let state = State::make(location.parent_path(), &source)?;
     if let Err(errno) = rustix::fs::mkdirat(location.parent(), location.name(), Mode::RWXU) {

@@ -368,9 +368,7 @@ pub fn is_subvolume(path: &Path) -> Result<bool, Error> {
 
 fn open_directory(src: &Path, options: &CloneOptions) -> Result<(Source, Exclusions), Error> {
     let source = Source::open(src)?;
-    if source.single().is_some() {
-        return Err(Error::io(Operation::OpenDirectory, src, Errno::NOTDIR));
-    }
+    source.expect_directory(Operation::OpenDirectory)?;
     Ok((source, Exclusions::new(&options.exclude)?.and_select(options.select.clone())))
 }
 
