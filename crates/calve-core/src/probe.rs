@@ -3,7 +3,6 @@
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use crate::error::{Error, ShownPath};
@@ -38,13 +37,11 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     };
     let options = CloneOptions::default();
     let criteria = Criteria::new(&options);
-    let chosen = match unwritable {
-        None => Some(choose(&facts, &criteria, &[])?.0.strategy),
-        Some(_) => None,
-    };
-    if let Some(reason) = &unwritable {
+    let mut chosen = None;
+    match &unwritable {
+        None => chosen = Some(choose(&facts, &criteria, &[])?.0.strategy),
         // It was not tried.
-        facts.reflink = Err(reason.clone());
+        Some(reason) => facts.reflink = Err(reason.clone()),
     }
     let offers = IN_ORDER.map(|method| {
         let own = (method.accepts)(&facts, &criteria).err();
@@ -63,8 +60,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
 /// Opens a location inside `dst` if that is a directory, otherwise `dst`. Returns whether it is a directory.
 fn location_of(dst: &Path) -> Result<(Location, bool), Error> {
     let inside = dst.join(".calve-probe");
-    let is_directory = rustix::fs::statat(rustix::fs::CWD, dst, AtFlags::empty())
-        .is_ok_and(|stat| sys::kind(stat) == rustix::fs::FileType::Directory);
+    let is_directory = dst.is_dir();
     let target = if is_directory { inside.as_path() } else { dst };
     let location = Location::open(target)?.ok_or_else(|| Error::io(Operation::Open, dst, Errno::INVAL))?;
     Ok((location, is_directory))
