@@ -205,18 +205,8 @@ fn order(count: usize, round: u32) -> Vec<usize> {
 
 /// Returns the numbers below `count` in an order by `seed` alone, so that a bench can be repeated exactly.
 pub(crate) fn shuffled(count: usize, seed: u64) -> Vec<usize> {
-    // SplitMix64, by Sebastiano Vigna.
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    };
     let mut order: Vec<usize> = (0..count).collect();
-    for last in (1..count).rev() {
-        order.swap(last, (next() % (last as u64 + 1)) as usize);
-    }
+    order.sort_by_cached_key(|index| *blake3::hash(format!("{seed} {index}").as_bytes()).as_bytes());
     order
 }
 
