@@ -13,7 +13,7 @@ use crate::process::{self, ProcessResult};
 use crate::remedy::Remedy;
 use crate::scratch::{Room, Scratch};
 use crate::setup::{BenchSetup, Rounds};
-use crate::workload::{Leftovers, OwnTimes, Sample, Workload, WorkloadRuns};
+use crate::workload::{OwnTimes, Sample, Workload, WorkloadRuns};
 
 pub(crate) struct Runs {
     pub(crate) rows: Vec<WorkloadRuns>,
@@ -128,7 +128,7 @@ impl Bench<'_, '_> {
                 row.samples.push(Sample { round, usage, disk_bytes, stall_seconds: own.stall_seconds, others });
             }
         }
-        if self.rows[index].workload.leftovers == Leftovers::DeleteAtOnce {
+        if self.rows[index].workload.is_deleted_at_once {
             self.scratch.delete_last_run(self.setup.cancel)?;
             self.scratch.wait_for_freed_space()?;
         }

@@ -10,7 +10,7 @@ use calve_receipt::bench::NotRun;
 use crate::comparison::{missing, refused};
 use crate::programs;
 use crate::remedy::ProgramSource;
-use crate::workload::{Group, Leftovers, Role, Workload};
+use crate::workload::{Group, Role, Workload};
 
 /// A write to one of the trees never shows in the other.
 pub(crate) const INDEPENDENT: Group = Group { name: Cow::Borrowed("independent copies"), note: "" };
@@ -155,8 +155,8 @@ fn workload(command: String, role: Role, links: bool, program: PathBuf, sources:
         std::iter::once(program.as_os_str().to_owned()).chain(arguments).collect()
     };
     // Files with further names are treated differently, so they must go before the next run.
-    let (group, leftovers) = if links { (LINKED, Leftovers::DeleteAtOnce) } else { (INDEPENDENT, Leftovers::Keep) };
-    Workload { environment, leftovers, ..Workload::new(command, role, group, argv) }
+    let group = if links { LINKED } else { INDEPENDENT };
+    Workload { environment, is_deleted_at_once: links, ..Workload::new(command, role, group, argv) }
 }
 
 /// Returns the command that takes a spare. The caller makes the spare.
