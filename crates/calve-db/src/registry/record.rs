@@ -6,8 +6,8 @@ use calve_core::Strategy;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::slots::{BEGUN, RECORD, slot_of};
+use crate::engine;
 use crate::engine::address::Address;
-use crate::engine::{self, EngineKind};
 use crate::files::home::Home;
 use crate::files::private;
 use crate::sys;
@@ -48,11 +48,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// Returns `None` if this version does not know the engine.
-    pub fn engine_kind(&self) -> Option<EngineKind> {
-        self.engine.parse().ok()
-    }
-
     /// Refuses option files that would lead the engine's own programs to another server. `home`: the user's.
     pub fn check_option_files(&self, home: Option<&Path>) -> crate::error::Result<()> {
         engine::named(&self.engine)?.check_option_files(home)
