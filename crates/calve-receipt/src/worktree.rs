@@ -216,7 +216,7 @@ pub struct EnvironmentReceipt {
 }
 
 /// A database of a worktree.
-#[derive(Debug, JsonSchema, Serialize)]
+#[derive(Debug, Default, JsonSchema, Serialize)]
 pub struct ServiceReceipt {
     /// The name in .calve.toml.
     pub name: String,
@@ -250,7 +250,7 @@ pub struct ServiceReceipt {
 }
 
 /// The state of a service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, strum::Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema, Serialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum ServiceState {
@@ -259,6 +259,7 @@ pub enum ServiceState {
     /// `calve up` starts its server.
     Stopped,
     /// It has no data yet, and `calve up` clones it from the template.
+    #[default]
     Absent,
 }
 
