@@ -72,7 +72,8 @@ impl Call<'_> {
         let printed = self.server.program.run(&place, &line, question.to_string().as_bytes()).await?;
         let path = String::from_utf8_lossy(printed.stdout.trim_ascii_end()).into_owned();
         let mut made = self.listed(Path::new(&path)).await?;
-        let notes: Vec<&str> = printed.prose.lines().take(20).collect();
+        let prose = String::from_utf8_lossy(&printed.stderr);
+        let notes: Vec<&str> = prose.lines().take(20).collect();
         if !notes.is_empty() {
             made["notes"] = json!(notes);
         }
