@@ -157,7 +157,7 @@ impl ReferenceKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
     Relink { path: PathBuf, target: Vec<u8> },
-    Write { path: PathBuf, bytes: Vec<u8>, time: Time },
+    Write { path: PathBuf, bytes: Vec<u8>, keeps_time: bool },
     Remove { path: PathBuf },
 }
 
@@ -169,12 +169,6 @@ impl Step {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Time {
-    Kept,
-    Now,
-}
-
 impl Finding {
     pub(super) fn reported(kind: ReferenceKind, path: PathBuf, names: PathBuf, explanation: Explanation) -> Self {
         Self { kind, path, names, action: Action::Reported, explanation, steps: Vec::new() }
@@ -182,7 +176,7 @@ impl Finding {
 
     /// Makes a finding that writes these contents, which name the new tree instead.
     pub(super) fn rewritten(kind: ReferenceKind, path: PathBuf, names: PathBuf, bytes: Vec<u8>) -> Self {
-        let steps = vec![Step::Write { path: path.clone(), bytes, time: Time::Kept }];
+        let steps = vec![Step::Write { path: path.clone(), bytes, keeps_time: true }];
         Self { kind, path, names, action: Action::Repaired, explanation: Explanation::NamesThisTree(kind), steps }
     }
 
