@@ -153,24 +153,9 @@ impl Git {
         self.judged(arguments, output)
     }
 
-    /// Returns a file object's contents; `None` if it is missing here, unreadable, or larger than `most` bytes.
-    pub(crate) fn blob(&self, oid: &str, most: u64) -> Result<Option<Vec<u8>>> {
-        let start = Error::start(&self.directory);
-        let mut command = self.command();
-        // Git before 2.45 fetches a missing object all the same.
-        command.args(["cat-file", "blob", oid]).env("GIT_NO_LAZY_FETCH", "1");
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(start)?;
-        let mut contents = Vec::new();
-        let read = child.stdout.take().map_or(Ok(0), |stdout| stdout.take(most + 1).read_to_end(&mut contents));
-        // Its closed output ends a git that has more to say.
-        let status = child.wait().map_err(start)?;
-        read.map_err(start)?;
-        Ok(Some(contents).filter(|contents| status.success() && contents.len() as u64 <= most))
-    }
-
-    /// Returns the objects' contents as [`Git::blob`] does, by two processes in all. Fails if one cannot be read.
+    /// Returns file objects' contents; `None` for one that is missing here, or larger than `most` bytes.
     pub(crate) fn blobs(&self, oids: &[String], most: u64) -> Result<Vec<Option<Vec<u8>>>> {
-        // Here, too, git before 2.45 fetches them.
+        // Git before 2.45 fetches a missing object all the same.
         let git = self.clone().with("GIT_NO_LAZY_FETCH", "1");
         let mut found = vec![None; oids.len()];
         let sizes = git.sizes(oids)?.into_iter().enumerate();

@@ -72,7 +72,8 @@ fn services(request: &AddRequest, survey: &Survey) -> Result<BTreeMap<String, Se
         return Ok(request.config.services.clone());
     }
     let entry = index.entries.iter().find(|entry| entry.path == SHARED.as_bytes());
-    let text = entry.map_or(Ok(None), |entry| request.repository.git().blob(&entry.hex(), LARGEST_BYTES))?;
+    let oids: Vec<String> = entry.into_iter().map(|entry| entry.hex()).collect();
+    let text = request.repository.git().blobs(&oids, LARGEST_BYTES)?.pop().flatten();
     let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     Ok(Config::of_commit(text.as_deref(), &request.donor)?.services)
 }

@@ -267,8 +267,8 @@ impl<'a> Choice<'a> {
         let text = lockfile.text.get_or_init(|| match self.is_donors(lockfile) {
             true => read(self.entries.donor, &lockfile.path),
             false => {
-                let bytes = Git::at(self.entries.donor).blob(&lockfile.entry.hex(), LARGEST_BYTES).ok()??;
-                String::from_utf8(bytes).ok()
+                let found = Git::at(self.entries.donor).blobs(&[lockfile.entry.hex()], LARGEST_BYTES);
+                String::from_utf8(found.ok()?.pop()??).ok()
             }
         });
         text.as_deref()
