@@ -66,10 +66,23 @@ pub fn each_nth(
     syscalls: &str,
     fault: &str,
     limit: u32,
+    prepare: impl FnMut() -> Command,
+    check: impl FnMut(u32, &Outcome),
+) -> Option<Outcome> {
+    each_nth_by(1, syscalls, fault, limit, prepare, check)
+}
+
+/// The same for the first call and one of each `step` after it.
+#[track_caller]
+pub fn each_nth_by(
+    step: usize,
+    syscalls: &str,
+    fault: &str,
+    limit: u32,
     mut prepare: impl FnMut() -> Command,
     mut check: impl FnMut(u32, &Outcome),
 ) -> Option<Outcome> {
-    for nth in 1..=limit {
+    for nth in (1..=limit).step_by(step) {
         let outcome = run_injected(&prepare(), Injection { syscalls, fault, nth })?;
         if !outcome.injected {
             return Some(outcome);
