@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use calve_testkit::{FileSystem, UnprivilegedUser, git_command, is_root, skip};
+use calve_testkit::{FileSystem, UnprivilegedUser, git_command, is_root, matrix, skip};
 use fs_err as fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -51,8 +51,8 @@ fn end(world: &World) {
 
 #[test]
 fn a_standby_is_handed_over() {
-    let of_root = Engine::families().map(|engine| (User::This, engine));
-    for (user, engine) in of_root.into_iter().chain([(ordinary(), Postgres)]) {
+    let of_root = matrix(Engine::families()).map(|engine| (User::This, engine));
+    for (user, engine) in of_root.chain([(ordinary(), Postgres)]) {
         let Some(world) = World::with(user, None) else { return };
         world.template(engine);
         let set = pool(&world, 2);
