@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use calve_core::options::SpareUse;
 use calve_core::spares::{SpareOptions, SpareOrigin, Spares};
 use calve_core::{CloneOptions, CloneReport, Strategy, clone_tree};
-use calve_testkit::{FileSystem, Volume, require_program, rounds};
+use calve_testkit::{FileSystem, Volume, few_rounds, require_program, rounds};
 use fs_err as fs;
 
 use crate::spare::foreground;
@@ -102,7 +102,7 @@ fn copies_with(
         let src = volume.path().join("src");
         fs::create_dir_all(src.join("data")).unwrap();
         // They are listed between the files of the database.
-        for number in 0..3_000 {
+        for number in 0..if few_rounds() { 600 } else { 3_000 } {
             fs::write(src.join(format!("data/f{number}")), vec![b'x'; 5_000]).unwrap();
         }
         let writer = Writer::start(&src.join("data"), writer);
