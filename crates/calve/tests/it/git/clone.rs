@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use calve_testkit::{FileSystem, Tree, Volume, git, require_root};
+use calve_testkit::{FileSystem, Tree, Volume, git, matrix, require_root};
 use serde_json::{Value, json};
 
 use super::host::HostFault;
@@ -258,7 +258,7 @@ fn an_empty_directory_keeps_its_mode_owner_and_access_control_lists() {
     if !require_root("another owner") {
         return;
     }
-    for file_system in [FileSystem::Ext4, FileSystem::Btrfs, FileSystem::Xfs] {
+    for file_system in matrix([FileSystem::Ext4, FileSystem::Btrfs, FileSystem::Xfs]) {
         let Some(volume) = Volume::new(file_system) else { continue };
         let hosted = Hosted::new();
         for list in [None, Some("u:4711:rx,d:u:4711:rwx")] {

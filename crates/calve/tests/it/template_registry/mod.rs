@@ -138,7 +138,7 @@ fn a_template_is_the_same_after_a_push_and_a_pull() {
 fn what_did_not_change_is_neither_sent_nor_fetched() {
     let Some(server) = Server::new() else { return };
     let spot = Spot::anywhere();
-    node_modules_like(spot.join("src"), 3000);
+    node_modules_like(spot.join("src"), 1000);
     for number in 0..40 {
         fs_err::write(spot.join(format!("src/part{number}")), [number; 1 << 20]).unwrap();
     }

@@ -301,12 +301,13 @@ const COMMIT: &str = "git commit -q --allow-empty -m own";
 fn whatever_exists_nowhere_else_is_never_removed() {
     let Some(shop) = Shop::new(POSTGRES) else { return };
     let mut random = SplitMix64::new(190);
-    for _ in 0..rounds(60).div_ceil(20) {
+    let worktrees = rounds(60);
+    for _ in 0..worktrees.div_ceil(20) {
         let repo = Repo::anywhere();
         repo.write(".calve.toml", "[services.db]\ntemplate = 'shop'\nenv = 'DATABASE_URL'\n");
         repo.commit("services");
         let mut inside = Vec::new();
-        let made: Vec<(PathBuf, Vec<&str>, bool)> = (0..20)
+        let made: Vec<(PathBuf, Vec<&str>, bool)> = (0..worktrees.min(20))
             .map(|number| {
                 let add = shop.within(&repo.path, &["worktree", "add", "-q", "--data-from", "none"]);
                 let path = PathBuf::from(add.arg(format!("w{number}")).succeeds().stdout.trim_end());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use calve_testkit::require_program;
+use calve_testkit::{few_rounds, require_program};
 use serde_json::{Value, json};
 
 use super::repo::{Repo, git, with_environment};
@@ -262,7 +262,9 @@ fn data_is_branched_from_a_worktree_whose_server_runs_on_postgres() {
 
 #[test]
 fn data_is_branched_from_a_worktree_whose_server_runs_on_mariadb() {
-    branches(MARIADB);
+    if !few_rounds() {
+        branches(MARIADB);
+    }
 }
 
 /// The supervisor is not asked: the server goes with it, as when the machine stops.
@@ -276,7 +278,7 @@ pub(super) fn kill(pid: &Value) {
 
 #[test]
 fn servers_write_to_the_disk_before_they_confirm() {
-    for engine in [POSTGRES, MARIADB, MYSQL] {
+    for engine in [POSTGRES, MARIADB, MYSQL].into_iter().take(if few_rounds() { 2 } else { 3 }) {
         let Some(shop) = Shop::new(engine) else { continue };
         let settings: &[(&str, &str)] = match engine {
             POSTGRES => &[("fsync", "on"), ("synchronous_commit", "on"), ("full_page_writes", "on")],

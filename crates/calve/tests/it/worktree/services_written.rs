@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_testkit::{SplitMix64, require_program, rounds};
+use calve_testkit::{SplitMix64, matrix, require_program, rounds};
 use serde_json::{Value, json};
 
 use super::services::{MARIADB, POSTGRES, Shop, kill};
@@ -58,7 +58,7 @@ fn reading_changes_nothing_on_postgres() {
     shop.remove(&read, &[]).succeeds();
     shop.rows(&third);
     shop.remove(&third, &[]).succeeds();
-    for (number, statement) in WRITING.iter().enumerate() {
+    for (number, statement) in matrix(WRITING).enumerate() {
         let written = shop.repo.added(&format!("written-{number}"));
         shop.sql(&written, statement);
         let whose = format!("`{}` has the data of the service `db`, which may have changes", written.display());
@@ -164,7 +164,7 @@ fn keys(shop: &Shop, worktree: &Path, commands: &str) -> Calve {
 
 #[test]
 fn reading_changes_nothing_on_redis_and_valkey() {
-    for engine in ["redis", "valkey"] {
+    for engine in matrix(["redis", "valkey"]) {
         let program = format!("{engine}-server");
         let installed = Path::new("/usr/local/valkey/bin").join(&program);
         if !installed.exists() && !require_program(&program) {

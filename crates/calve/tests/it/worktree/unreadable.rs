@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_testkit::require_program;
+use calve_testkit::{matrix, require_program};
 
 use super::repo::{Repo, with_environment};
 use crate::program::{Calve, RunResult, calve};
@@ -53,12 +53,12 @@ impl Kept {
         format!("{directory}/{}", found.unwrap())
     }
 
-    /// Damages a record in every way. `list` names it each time, and shows the rest.
+    /// Damages a record in every way, with few rounds in one. `list` names it each time, and shows the rest.
     #[track_caller]
     fn is_named(&self, record: &str, list: &[&str], rest: &str) {
         let path = self.home().join(record);
         let whole = fs_err::read(&path).unwrap();
-        for damaged in [Vec::new(), whole[..whole.len() / 2].to_vec(), b"{\"format\": 9}".to_vec()] {
+        for damaged in matrix([whole[..whole.len() / 2].to_vec(), Vec::new(), b"{\"format\": 9}".to_vec()]) {
             fs_err::write(&path, &damaged).unwrap();
             let listed = self.calve(list).succeeds();
             assert!(names_it(&listed, &path) && listed.stdout.contains(rest), "{record}: {listed:?}");
