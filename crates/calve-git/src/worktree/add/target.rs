@@ -173,7 +173,8 @@ fn from_pull_request(repository: &Repository, git: &Git, options: &AddOptions, n
     let fetch = |from: &str| {
         let refspec = format!("+refs/{from}/{number}/head:{kept}");
         let git = repository.git_to_fetch();
-        git.transfer(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options", remote, &refspec])
+        let asked = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options", remote, &refspec];
+        git.transfer(&asked, b"")
     };
     if let Err(first) = fetch("pull")
         // GitLab's name for pull requests.
