@@ -8,6 +8,7 @@ mod terminal;
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -350,6 +351,16 @@ fn whoever_interrupts_it_before_the_command_runs_interrupts_all_of_it() {
         assert_eq!(left(&spot), [""; 0]);
     }
     spot.holds(&["home", "tree"]);
+}
+
+#[test]
+fn what_a_kept_copy_lacks_is_told() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let _socket = UnixListener::bind(spot.join("tree/sub/s")).unwrap();
+    let ran = run(&spot, &["--json", "--keep", "../kept"], "echo > sub/new").succeeds();
+    let ran = ran.says(&["warning: left out `sub/s` (socket)"]);
+    assert_eq!(ran.json()["clone"]["skipped"][0]["path"], "sub/s", "{}", ran.stdout);
+    assert_eq!(names(spot.join("kept/sub")), ["new"]);
 }
 
 #[test]

@@ -202,7 +202,7 @@ fn random_script(seed: u64) -> String {
             4 => format!("mv -T {one} {other}"),
             5 => format!("rm -rf {one}; echo {number} > {one}"),
             6 => format!("chown {} .", ["7:8", "0:0", "0:9", "7:0"][pick(4)]),
-            7 => format!("chmod {} .", ["1755", "2750", "0711", "3775"][pick(4)]),
+            7 => format!("chmod {} .", ["1755", "2750", "0711", "3775", "4711", "6770"][pick(6)]),
             8 => format!("setfacl {} .", ["-m u:7:rx", "-b", "-d -m u:8:rwx", "-k"][pick(4)]),
             // `git apply` makes nothing in place of a link that leads to itself.
             9 => format!("ln -sfnT gone/{other} {one}"),
