@@ -328,7 +328,7 @@ impl FillWorker<'_> {
             return Ok(());
         }
         let stat = self.stat(at)?;
-        if sys::kind(&stat) != FileType::Symlink {
+        if sys::kind(stat) != FileType::Symlink {
             return Err(Obstacle::OtherKind);
         }
         let target = match rustix::fs::readlinkat(at.src, at.name, Vec::new()) {
