@@ -232,6 +232,23 @@ fn a_worktree_can_have_other_ports() {
     none.within(&none.path, &["env", "--renew"]).succeeds().says(&["this worktree has no ports"]);
 }
 
+#[test]
+fn the_main_worktree_has_the_numbers_in_its_file() {
+    let repo = with_ports("");
+    let [one, two, three] = [12, 13, 17].map(number);
+    for (ports, expected) in [
+        (format!("web = {one}"), web(12)),
+        (format!("web = {three}"), web(17)),
+        (format!("web = {one}"), web(12)),
+        (format!("api = {one}"), format!("export API_PORT={one}\n")),
+        (format!("api = {one}\nweb = {two}"), format!("export API_PORT={one}\n{}", web(13))),
+        (format!("api = {two}\nweb = {one}"), format!("export API_PORT={two}\n{}", web(12))),
+    ] {
+        repo.write(".calve.toml", &format!("[ports]\n{ports}\n"));
+        assert_eq!(repo.env_of(&repo.path), expected, "{ports}");
+    }
+}
+
 /// Worktrees and repositories come, go, and are moved, by Calve and by git, while programs listen.
 #[test]
 fn random_changes_never_give_one_port_to_two_worktrees() {
