@@ -223,7 +223,9 @@ fn finish(
             commit: Some(added.target.oid.clone()),
             ..HookEnvironment::default()
         };
-        own.run_hook(host, &text, surroundings, &options.data_from, cancel)?;
+        // An agent would have no worktree at all where nobody has made a template.
+        let may_lack_data = options.agent.is_some() || matches!(options.data_from, DataFrom::Nowhere);
+        own.run_hook(host, &text, surroundings, may_lack_data, cancel)?;
     }
     options.agent.as_deref().map_or(Ok(()), |maker| Ok(worktree::finish_for_agent(&added.path, maker)?))
 }

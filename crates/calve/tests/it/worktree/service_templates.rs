@@ -140,6 +140,7 @@ fn no_command_of_the_users_runs_while_a_service_has_no_data() {
         ("engine = 'postgres'\ncreate = 'false'\ninputs = ['*.nothing']", 3, "matches `*.nothing`"),
         ("engine = 'postgres'\ncreate = 'false'", 3, "is not approved"),
     ];
+    let not_run = "the post-add hook did not run: the service `db` has no data";
     for (at, (service, code, why)) in recipes.into_iter().enumerate() {
         recipe.repo.write(".calve.toml", &format!("{hooks}[services.db]\n{service}\n"));
         recipe.repo.commit("lacks");
@@ -147,7 +148,7 @@ fn no_command_of_the_users_runs_while_a_service_has_no_data() {
             let name = format!("at{at}{}", data.len());
             let added = recipe.add(&[&name]).args(data).run();
             added.ended(if data.is_empty() { 1 } else { 0 });
-            let said = added.says(&["the post-add hook did not run: the service `db` has no data"]);
+            let said = added.says(&[not_run]);
             if data.is_empty() {
                 said.says(&[
                     "once `calve up` has cloned it, run the commands of `hooks.post-add` in the worktree yourself",
@@ -159,10 +160,20 @@ fn no_command_of_the_users_runs_while_a_service_has_no_data() {
             removed.says(&["the pre-remove hook did not run: the service `db` has no data"]);
         }
         fs_err::write(recipe.repo.spot.join("input"), format!("{{\"name\": \"agents{at}\"}}")).unwrap();
-        let agent = recipe.within(main, &["hook", "worktree-create"]).in_shell("", "<../input");
-        agent.fails(1).says(&["the post-add hook did not run"]);
-        assert!(!recipe.repo.path.join("removing").exists() && !recipe.place(&format!("agents{at}")).exists());
+        // An agent gets its worktree, and the same one again.
+        let agents = recipe.place(&format!("agents{at}"));
+        let create = || recipe.within(main, &["hook", "worktree-create"]).in_shell("", "<../input").succeeds();
+        assert_eq!(create().says(&[why, not_run]).stdout, format!("{}\n", agents.display()));
+        assert!(!create().stderr.contains("hook"));
+        let setup = recipe.within(&agents, &["hook", "worktree-setup"]).succeeds();
+        setup.says(&[why, not_run]);
+        assert!(!recipe.repo.path.join("removing").exists() && !agents.join("ran").exists());
     }
+    recipe.repo.write(".calve.toml", "[services.db]\ntemplate = 'nowhere'\n");
+    recipe.repo.commit("no hooks");
+    fs_err::write(recipe.repo.spot.join("input"), "{\"name\": \"plain\"}").unwrap();
+    let plain = recipe.within(main, &["hook", "worktree-create"]).in_shell("", "<../input").succeeds();
+    assert!(!plain.says(&["the service `db` has no data: there is no template `nowhere`"]).stderr.contains("hook"));
 }
 
 #[test]
