@@ -87,6 +87,29 @@ fn uv_installs_are_compared_with_the_lockfile() {
 }
 
 #[test]
+fn installs_of_a_standard_lockfile_are_compared_with_it() {
+    let installer = Installer {
+        programs: &["uv", "python3"],
+        directory: ".venv",
+        lockfile: "pylock.toml",
+        files: Packages::pyproject,
+        install: &[
+            "sh",
+            "-c",
+            "[ -e .venv ] || uv venv -q; uv pip compile -q --format pylock.toml -o pylock.toml pyproject.toml && \
+            exec uv pip sync -q pylock.toml",
+        ],
+        command: "uv pip sync pylock.toml",
+        ..npm()
+    };
+    let Some(project) = Project::of(installer) else { return };
+    project.is_compared();
+    if !few_rounds() {
+        project.is_upgraded();
+    }
+}
+
+#[test]
 fn poetry_installs_are_compared_with_the_lockfile() {
     let installer = Installer {
         programs: &["poetry", "python3"],
