@@ -130,19 +130,20 @@ impl Git {
 
     /// Also returns the standard error of git and the programs that it started.
     pub(crate) fn fed_and_heard<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> Result<(Vec<u8>, String)> {
-        let start = Error::start(&self.directory);
-        let mut command = self.command();
-        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(start)?;
-        let stdin = child.stdin.take();
-        let output = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                // If git ends early, its exit code and message say why.
-                let _ = stdin.map(|mut stdin| stdin.write_all(input));
-            });
-            child.wait_with_output()
+        let output = unless_locked(|| {
+            let mut command = self.command();
+            command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn()?;
+            let stdin = child.stdin.take();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    // If git ends early, its exit code and message say why.
+                    let _ = stdin.map(|mut stdin| stdin.write_all(input));
+                });
+                child.wait_with_output()
+            })
         });
-        let output = output.map_err(start)?;
+        let output = output.map_err(Error::start(&self.directory))?;
         let said = redact::prose(String::from_utf8_lossy(&output.stderr).trim());
         Ok((self.judged(arguments, output)?, said))
     }
@@ -201,23 +202,25 @@ impl Git {
 
     /// Runs git as [`Git::run`] does, but for a transfer with a server, and ends it if it would never end.
     pub(crate) fn transfer<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<()> {
-        let events = tempfile::NamedTempFile::new()?;
-        let mut command = self.command();
-        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut nesting = Nesting::watch(&mut command, events.path())?;
-        let child = command.spawn().map_err(Error::start(&self.directory))?;
-        let is_over = AtomicBool::new(false);
-        let (output, is_endless) = std::thread::scope(|scope| {
-            let guard = scope.spawn(|| nesting.guard(&is_over, &[getpgrp()]));
-            let output = child.wait_with_output();
-            is_over.store(true, Ordering::Relaxed);
-            (output, joined(guard))
-        });
-        let output = output.map_err(Error::start(&self.directory))?;
-        match is_endless? {
-            true => Err(Error::refused(ENDLESS, Remedy::Transfer(TransferFailure::SourceShallow))),
-            false => self.judged(arguments, output).map(|_| ()),
-        }
+        let output = unless_locked(|| {
+            let events = tempfile::NamedTempFile::new()?;
+            let mut command = self.command();
+            command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut nesting = Nesting::watch(&mut command, events.path())?;
+            let child = command.spawn().map_err(Error::start(&self.directory))?;
+            let is_over = AtomicBool::new(false);
+            let (output, is_endless) = std::thread::scope(|scope| {
+                let guard = scope.spawn(|| nesting.guard(&is_over, &[getpgrp()]));
+                let output = child.wait_with_output();
+                is_over.store(true, Ordering::Relaxed);
+                (output, joined(guard))
+            });
+            match is_endless? {
+                true => Err(Error::refused(ENDLESS, Remedy::Transfer(TransferFailure::SourceShallow))),
+                false => output.map_err(Error::start(&self.directory)),
+            }
+        })?;
+        self.judged(arguments, output).map(|_| ())
     }
 
     /// Returns a server's answer if git succeeds. Asks the user nothing, and kills a slow git with its process group.
@@ -316,11 +319,11 @@ fn program() -> &'static Path {
     })
 }
 
-/// As long as git itself waits for a packed reference's lock. It does not wait for its configuration's or an index's.
+/// As long as git itself waits for the lock of packed references. It waits for no other so long, and for most not at all.
 const LOCKED_AT_MOST: Duration = Duration::from_secs(1);
 
 /// Runs git again while another one locks a file that it wants to write. It has written nothing then, or the same.
-fn unless_locked(mut run: impl FnMut() -> std::io::Result<Output>) -> std::io::Result<Output> {
+fn unless_locked<E>(mut run: impl FnMut() -> std::result::Result<Output, E>) -> std::result::Result<Output, E> {
     let give_up = Instant::now() + LOCKED_AT_MOST;
     loop {
         let output = run()?;
@@ -335,7 +338,7 @@ fn is_locked(said: &str) -> bool {
     said.lines().any(|line| match line.split_once("could not lock config file ") {
         // Some commands give no reason.
         Some((_, path)) => path.ends_with(": File exists") || !path.contains(": "),
-        None => line.contains("index.lock': File exists"),
+        None => line.contains(".lock': File exists"),
     })
 }
 
@@ -345,12 +348,40 @@ mod tests {
 
     #[test]
     fn locks_are_known_by_gits_words() {
-        assert!(is_locked("error: could not lock config file .git/config: File exists\n"));
         assert!(is_locked("error: could not lock config file .git/config\nwarning: Update of config-file failed"));
         assert!(is_locked("fatal: Unable to create '/a b/.git/index.lock': File exists.\n\nAnother git process seems"));
         for other in ["error: could not lock config file .git/config: Permission denied", "File exists", ""] {
             assert!(!is_locked(other), "{other}");
         }
+    }
+
+    #[test]
+    fn each_way_to_run_git_waits_for_each_lock() {
+        let place = tempfile::tempdir().unwrap();
+        let [up, git] = ["up", "here"].map(|name| Git::at(place.path().join(name)));
+        Git::at(place.path()).run(&["init", "-q", "up"]).unwrap();
+        let commit = ["-c", "user.name=A", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "one"];
+        (0..2).for_each(|_| drop(up.run(&commit).unwrap()));
+        let url = format!("file://{}", up.directory().display());
+        Git::at(place.path()).run(&["clone", "-q", "--depth=1", &url, "here"]).unwrap();
+        let pack = ["-c", "core.packedRefsTimeout=0", "pack-refs", "--all"];
+        let index = b"100644 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\tempty\n";
+        let lock = tempfile::tempfile().unwrap();
+        let while_locked = |name: &str, work: &dyn Fn() -> Result<()>| {
+            let lock = place.path().join("here/.git").join(name);
+            fs_err::write(&lock, "").unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(Duration::from_millis(150));
+                    fs_err::remove_file(&lock).unwrap();
+                });
+                work().unwrap_or_else(|error| panic!("{name}: {error}"));
+            });
+        };
+        while_locked("config.lock", &|| git.run(&["config", "a.b", "c"]).map(drop));
+        while_locked("index.lock", &|| git.fed(&["update-index", "--index-info"], index).map(drop));
+        while_locked("packed-refs.lock", &|| git.run_holding(&lock, &pack).map(drop));
+        while_locked("shallow.lock", &|| git.transfer(&["fetch", "-q", "--unshallow"]));
     }
 
     #[test]
