@@ -138,10 +138,10 @@ impl Session<'_> {
     fn failure(&self, step: &Step, said: &Transcript) -> RemoteError {
         let text = said.text();
         let said = if text.is_empty() { SILENCE.to_owned() } else { text };
-        let asks_server =
-            step.arguments.first().is_some_and(|word| word == "clone" || word == "fetch" || word == "ls-remote");
-        let trouble = match TransferFailure::from_message(&said) {
-            TransferFailure::Unknown if !asks_server => TransferFailure::Here,
+        // The checkout of a partial clone fetches what it lacks.
+        let asks_server = ["clone", "fetch", "ls-remote"].iter().any(|word| step.arguments[0] == *word)
+            || said.contains("from promisor remote");
+        let trouble = match TransferFailure::from_message(&said, asks_server) {
             TransferFailure::DiskFull(_) if self.makes == Some(Purpose::Ci) => {
                 TransferFailure::DiskFull("`--sparse` with fewer directories needs less")
             }

@@ -98,6 +98,7 @@ fn the_purpose_is_ci_in_ci_and_dev_elsewhere() {
         assert_eq!((&plan["schema"], &plan["purpose"]), (&json!("calve.git-clone-plan/1"), &json!(purpose)));
     }
     let shown = hosted.calve(&["clone", "-n", "--for", "ci", &hosted.url()]).succeeds().stdout;
+    assert!(shown.contains("it has no tags and no history, so that `git describe` needs `--for history`"), "{shown}");
     let command =
         format!("git clone --no-checkout -c calve.purpose=ci --depth=1 --single-branch -- {} project", hosted.url());
     assert!(shown.lines().any(|line| line == command), "{shown}");
@@ -357,11 +358,13 @@ fn an_id_that_leads_to_a_commit_is_cloned_and_any_other_is_named() {
     let hosted = Hosted::new();
     let head = git(&hosted.repository, ["rev-parse", "main"]);
     git(&hosted.repository, ["-c", "user.name=A", "-c", "user.email=a@b", "tag", "-a", "-m", "one", "one", &head]);
-    let [tag, blob] = ["one", "main:readme"].map(|name| git(&hosted.repository, ["rev-parse", name]));
-    for purpose in ["dev", "ci"] {
+    let [tag, tree, blob] = ["one", "main:src", "main:readme"].map(|name| git(&hosted.repository, ["rev-parse", name]));
+    for purpose in ["dev", "ci", "history", "blobs"] {
         let clone =
             |id: &str| hosted.calve(&["clone", "--json", "--for", purpose, "--rev", id, &hosted.url(), purpose]);
-        clone(&blob).fails(1).says(&["check that it is the id of a commit"]);
+        for other in [&tree, &blob] {
+            clone(other).fails(1).says(&["check that it is the id of a commit"]);
+        }
         assert_eq!(clone(&tag).succeeds().json()["head"], json!(head), "{purpose}");
     }
 }
@@ -369,7 +372,11 @@ fn an_id_that_leads_to_a_commit_is_cloned_and_any_other_is_named() {
 #[test]
 fn a_hook_that_fails_is_no_fault_of_the_server() {
     let hosted = Hosted::new();
-    let hook = hosted.spot.tree("hooks").file("post-checkout", b"#!/bin/sh\nexit 1\n").mode("post-checkout", 0o755);
+    let hook = hosted
+        .spot
+        .tree("hooks")
+        .file("post-checkout", b"#!/bin/sh\necho 404 Not Found >&2\nexit 1\n")
+        .mode("post-checkout", 0o755);
     let config = hosted.spot.join("config");
     fs_err::write(&config, format!("[core]\n\thooksPath = {}\n", hook.path().display())).unwrap();
     let ran = hosted.calve(&["clone", &hosted.url(), "new"]).env("GIT_CONFIG_GLOBAL", &config).fails(1);
