@@ -163,7 +163,8 @@ fn in_build(
         None => MissingObjects { objects: 0, counted: true },
     };
     let bytes_received = if plan.is_local() { 0 } else { packed_bytes(tree) };
-    let traffic = Traffic { requests: traces.requests(), bytes_received: Some(bytes_received) };
+    let bytes_received = (!traces.is_dumb()).then_some(bytes_received);
+    let traffic = Traffic { requests: traces.requests(), bytes_received };
     let seconds = PhaseSeconds { total: 0.0, clone: cloned.as_secs_f64(), checkout: checked_out.as_secs_f64() };
     Ok(GitCloneReport { plan, head, traffic, seconds, missing, honoured, warnings })
 }
