@@ -40,6 +40,28 @@ fn both_commands_print_their_documents() {
 }
 
 #[test]
+fn links_name_what_they_lead_to_and_what_is_inside_is_refused() {
+    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
+    let content = SplitMix64::new(1).bytes(100_000);
+    let tree = Tree::new(volume.path()).file("a/x", &content).symlink("to-a", "a");
+    let tree = tree.file("b/y", &content).symlink("to-b", "b").file("c/z", &content).symlink("to-z", "c/z");
+    tree.file("a/in/x", &content).symlink("to-in", "a/in");
+    let shared = |args: &[&str]| {
+        let words = [&["dedupe", "-n", "--json"], args].concat();
+        document(&words, &volume)["shared"]["files"].as_u64().unwrap()
+    };
+    assert_eq!(shared(&["--against", "a", "to-b"]), 1);
+    assert_eq!(shared(&["--against", "to-a", "b"]), 1);
+    assert_eq!(shared(&["--against", "to-a", "to-z", "to-b"]), 2);
+    assert_eq!(shared(&["to-a", "b"]), 2);
+    for [inside, against] in [["a/in", "a"], ["to-in", "to-a"], ["a/x", "a/."]] {
+        let refused =
+            calve(["dedupe", "-n", "--no-cache", "--against", against, inside]).within(volume.path()).fails(1);
+        refused.says(&["is inside", "which `--against` leaves alone"]).hints();
+    }
+}
+
+#[test]
 fn state_is_kept_in_the_data_directory_of_the_user() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
     let content = SplitMix64::new(1).bytes(100_000);
