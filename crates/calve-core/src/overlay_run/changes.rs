@@ -67,6 +67,13 @@ pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Resu
     Ok(Version { is_executable, contents: (contents.len() as u64 <= most).then_some(contents) })
 }
 
+/// Returns whether a regular file has the same contents in both trees.
+pub(super) fn is_same(lower: BorrowedFd<'_>, upper: BorrowedFd<'_>, path: &Path) -> sys::Result<bool> {
+    let (directory, name) = open_above(upper, path, sys::PATH_ONLY)?;
+    let stat = sys::stat_at(&directory, &*name)?;
+    same_data(open_above(lower, path, sys::PATH_ONLY)?.0.as_fd(), directory.as_fd(), &name, (&stat, &stat), || false)
+}
+
 /// An overlay's upper directory, and its state before the command began.
 #[derive(Clone, Copy)]
 pub(super) struct Layer<'a> {
