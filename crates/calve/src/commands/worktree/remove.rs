@@ -44,6 +44,7 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> 
     let ended = operands::each(found, |path| {
         options.worktree.what = Some(path?);
         documents.push(remove_one(&options, arguments, here.as_deref(), !arguments.yes)?);
+        options.worktree.gone_before.extend(options.worktree.what.take());
         Ok(())
     })?;
     output::json_if(arguments.json, &WorktreeRemoveReceipts { removed: documents })?;
@@ -133,7 +134,7 @@ fn say_plan(plan: &RemovalPlan, fate: BranchFate) {
             format!(", and the branch `{}` if it is merged", ShownPath(&branch.name))
         }
         (Some(branch), _) => format!(", and the branch {}", named(branch)),
-        (None, _) => String::new(),
+        (None, fate) => of_no_branch(fate).to_owned(),
     };
     output::note(&match plan.worktree.is_gone {
         true => format!("would forget `{path}`, which is gone{branch}"),
@@ -144,12 +145,18 @@ fn say_plan(plan: &RemovalPlan, fate: BranchFate) {
     }
 }
 
+/// Returns the words for a worktree without a branch of which the branch was to go, such as in a rebase.
+fn of_no_branch(fate: BranchFate) -> &'static str {
+    if fate == BranchFate::Stays { "" } else { "; no branch is checked out in it, so none is deleted" }
+}
+
 fn say(removed: &WorktreeRemoveReport, fate: BranchFate) {
     let path = ShownPath(&removed.path);
     let deleted = removed.deleted_branch.as_ref();
     let deleted = deleted.map(|branch| format!(", and the branch {}", named(branch))).unwrap_or_default();
     let stays = match (&removed.staying_branch, fate) {
-        (None, _) => String::new(),
+        (None, _) if removed.deleted_branch.is_some() => String::new(),
+        (None, fate) => of_no_branch(fate).to_owned(),
         (Some(branch), BranchFate::Deleted) => {
             format!("; the branch `{}` has changed meanwhile or is in use, and stays", ShownPath(&branch.name))
         }

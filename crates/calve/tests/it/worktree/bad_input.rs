@@ -74,6 +74,10 @@ fn a_branch_that_is_being_rebased_or_bisected_is_refused() {
         &format!("refs/heads/other\n{0}\n{0}\n", "0".repeat(40)),
     );
     repo.calve(["remove", "other"]).fails(1).says(&["there is no worktree"]);
+    for words in [["remove", "-nfD", "topic"], ["remove", "-fD", "topic"]] {
+        repo.calve(words).succeeds().says(&["no branch is checked out in it, so none is deleted"]);
+    }
+    assert_eq!(repo.git(["branch", "--list", "topic"]), "  topic\n");
 }
 
 #[test]

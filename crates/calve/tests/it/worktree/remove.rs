@@ -177,6 +177,7 @@ fn a_worktree_with_another_one_inside_stays() {
     repo.calve(["prune", "--merged", "--yes"]).succeeds().says(&[&inside]);
     assert!(outer.exists() && inner.exists() && other.exists());
     // The one inside goes first.
+    repo.calve(["remove", "-n", "outer", "inner"]).succeeds().says(&[&inside, "would remove"]);
     repo.calve(["remove", "outer", "inner"]).succeeds();
     assert!(!outer.exists());
 }
