@@ -96,6 +96,23 @@ fn of_two_for_one_branch_exactly_one_wins() {
     nothing_left(&repo.spot);
 }
 
+#[test]
+fn of_two_branches_for_one_place_at_once_one_is_told_to_name_another() {
+    let repo = Repo::anywhere();
+    for _ in 0..rounds(20) {
+        let running = ["r/b", "r-b"].map(|branch| repo.calve(["add", "-q", branch]).start());
+        let mut ended = running.map(RunningProgram::wait);
+        ended.sort_by_key(|ended| ended.status.code());
+        let [first, second] = ended;
+        first.ended(0);
+        second.ended(1);
+        second.says(&["hint: name another place with `--path`, or remove what is there"]);
+        repo.calve(["remove", "-q", "-D"]).arg(repo.spot.join("proj.r-b")).succeeds();
+        assert_eq!(repo.git(["branch", "--format=%(refname:short)"]), "main\n");
+    }
+    eventually_nothing_left(&repo.spot);
+}
+
 /// Killed at random moments: no ghost in git's list, nothing under the new name, and the next command cleans up.
 fn killed(file_system: FileSystem, seed: u64, usual: usize) {
     let Some(repo) = Repo::on(file_system) else { return };
