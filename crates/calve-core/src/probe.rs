@@ -10,9 +10,10 @@ use crate::error::{Error, ShownPath};
 use crate::options::CloneOptions;
 use crate::report::{FileSystemReport, Offer, ProbeReport};
 use crate::staging::{RootKind, Staging};
+use crate::strategy::IN_ORDER;
 use crate::strategy::criteria::{Criteria, RefusalReason};
 use crate::strategy::facts::Facts;
-use crate::strategy::select::{IN_ORDER, choose};
+use crate::strategy::select::choose;
 use crate::sys;
 use crate::tree::location::{Location, identity};
 use crate::tree::source::Source;
@@ -46,7 +47,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
         // It was not tried.
         facts.reflink = Err(reason.clone());
     }
-    let offers = IN_ORDER.map(|method| {
+    let offers = IN_ORDER.iter().map(|method| {
         let own = (method.accepts)(&facts, &criteria).err();
         let refused = own.or_else(|| unwritable.clone()).map(|reason| reason.by(method.strategy));
         Offer { strategy: method.strategy, refused }
@@ -55,7 +56,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     Ok(ProbeReport {
         src: file_system_report(src, source.directory(), source.identity().0),
         dst: file_system_report(dst, location.parent(), beside.map_or(0, |stat| identity(&stat).0)),
-        offers: offers.into(),
+        offers: offers.collect(),
         chosen,
     })
 }

@@ -135,9 +135,9 @@ pub(crate) fn choose(
 fn calves(chosen: Option<Strategy>) -> Vec<(String, Option<Strategy>)> {
     let mut commands = vec![("calve cp SRC DST".to_owned(), None)];
     // An overlay is for callers of the library only.
-    let others = Strategy::ALL.into_iter().filter(|strategy| !matches!(strategy, Strategy::Overlay | Strategy::Spare));
-    for strategy in others.filter(|strategy| Some(*strategy) != chosen) {
-        commands.push((format!("calve cp --strategy {strategy} SRC DST"), Some(strategy)));
+    let others = Strategy::ALL.iter().filter(|strategy| !matches!(strategy, Strategy::Overlay | Strategy::Spare));
+    for strategy in others.filter(|strategy| Some(**strategy) != chosen) {
+        commands.push((format!("calve cp --strategy {strategy} SRC DST"), Some(*strategy)));
     }
     commands
 }

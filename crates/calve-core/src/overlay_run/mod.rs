@@ -23,7 +23,7 @@ use crate::options::CloneOptions;
 use crate::progress::CancelToken;
 use crate::remove::sweep::sweep_hidden;
 use crate::report::CloneReport;
-use crate::strategy::OverlayState;
+use crate::strategy::overlay::OverlayState;
 use crate::sys::{self, Denial, Steps};
 use crate::tree::location::DIRECTORY;
 use crate::tree::lock::Purpose;

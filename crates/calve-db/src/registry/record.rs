@@ -98,7 +98,7 @@ const INIT: &str = "init";
 
 #[cfg(feature = "schema")]
 fn strategies() -> Vec<&'static str> {
-    Strategy::ALL.map(Strategy::name).into_iter().chain([INIT]).collect()
+    Strategy::ALL.iter().map(|strategy| strategy.name()).chain([INIT]).collect()
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
