@@ -149,8 +149,8 @@ Examples:
 pub(crate) struct TemplateCreateArguments {
     /// The name of the template
     pub(crate) name: String,
-    /// The engine: postgres, mariadb, mysql, redis or valkey [default: that of --base]
-    #[arg(long, value_name = "ENGINE", value_parser = ENGINES, hide_possible_values = true)]
+    /// The engine [default: that of --base]
+    #[arg(long, value_name = "ENGINE", value_parser = ENGINES)]
     pub(crate) engine: Option<String>,
     /// Start from a copy of this data directory, whose server was stopped
     #[arg(long, value_name = "DATADIR")]

@@ -15,8 +15,8 @@ pub(crate) struct InitArguments {
     /// A port of a program that you run, such as web=3000 (repeatable) [default: asked for; without a terminal web=3000]
     #[arg(long = "port", value_name = "NAME=NUMBER")]
     pub(crate) ports: Vec<String>,
-    /// The database: postgres, mariadb, mysql, redis, valkey [default: asked for; without a terminal none]
-    #[arg(long, value_name = "ENGINE", value_parser = ENGINES, hide_possible_values = true)]
+    /// The database [default: asked for; without a terminal none]
+    #[arg(long, value_name = "ENGINE", value_parser = ENGINES)]
     pub(crate) engine: Option<String>,
     /// The command that fills the database, which finds its URL in DATABASE_URL (REDIS_URL) [default: it is empty]
     #[arg(long, value_name = "CMD", requires = "engine")]
