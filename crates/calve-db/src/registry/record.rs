@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::slots::{BEGUN, RECORD, slot_of};
 use crate::engine::address::Address;
-use crate::engine::{self, EngineKind};
+use crate::engine::{self, EngineKind, ServerProgram};
 use crate::files::home::Home;
 use crate::files::private;
 use crate::sys;
@@ -111,6 +111,14 @@ fn read_strategy<'a, D: Deserializer<'a>>(from: D) -> Result<Option<Strategy>, D
     String::deserialize(from).map(|name| name.parse().ok())
 }
 
+/// Facts that a start has shown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StartFindings {
+    pub(crate) program: ServerProgram,
+    /// Settings and files removed from an adopted data directory.
+    pub(crate) neutralised: Vec<String>,
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     #[serde(flatten)]
@@ -134,10 +142,9 @@ pub struct Record {
     pub(crate) directory: PathBuf,
     /// The socket for requests to the supervisor.
     pub(crate) control: PathBuf,
-    pub(crate) notifies: bool,
-    /// Settings and files removed from an adopted data directory. Only in the answer to its starter.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) neutralised: Vec<String>,
+    /// Only in the answer to its starter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) found: Option<StartFindings>,
     /// Its supervisor has namespaces of its own.
     pub(crate) isolated: bool,
     /// The image of its container.

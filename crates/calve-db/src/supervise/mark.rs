@@ -12,7 +12,6 @@ use calve_core::internal::ShownPath;
 
 use super::requests::is_closed;
 use super::{END_ON_A_FULL_DISK, End, ORDERLY_END, PresentData, Supervisor};
-use crate::engine::ServerProgram;
 use crate::error::{EndReason, Error, Remedy, Result, UnusableData};
 use crate::files::directory::Directory;
 use crate::files::log;
@@ -116,8 +115,7 @@ impl Supervisor<'_> {
         let unknown = || Error::server_failed("is of an unknown version");
         self.engine.examine(&data, &self.engine.version(&spec.program.version).ok_or_else(unknown)?)?;
         let (files, bytes) = manifest::write(staged)?;
-        let program = ServerProgram { notifies: self.record.notifies, ..spec.program.clone() };
-        let mark = DatabaseTemplate::new(name, program, staged)?;
+        let mark = DatabaseTemplate::new(name, self.launched.found.program.clone(), staged)?;
         let mark = DatabaseTemplate {
             image: spec.container.as_ref().map(|container| container.image.clone()),
             key: format!("mark {}", mark.id),

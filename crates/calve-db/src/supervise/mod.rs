@@ -250,8 +250,7 @@ impl<'a> Supervisor<'a> {
             _held: held,
         };
         supervisor.write_record()?;
-        let neutralised = std::mem::take(&mut supervisor.launched.neutralised);
-        let ready = Record { neutralised, ..supervisor.record.clone() };
+        let ready = Record { found: Some(supervisor.launched.found.clone()), ..supervisor.record.clone() };
         Ok((supervisor, ready))
     }
 
@@ -265,7 +264,6 @@ impl<'a> Supervisor<'a> {
         if let Ok(data) = self.directories.data() {
             server.data_directory = data;
         }
-        self.record.notifies = launched.notifies;
         self.record.prepared = self.prepared.next.is_some();
         let written = self.own.spec().and_then(|spec| registry::write(&spec.slot, &self.record));
         self.is_record_old = written.is_err();
