@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     /// Resolves `dst` in a folder that holds the directories `src` and `there` (with a directory `src` in it).
-    fn one(src: &str, dst: &str, exactly: bool) -> Option<String> {
+    fn resolved(src: &str, dst: &str, exactly: bool) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         for directory in ["src", "there/src"] {
             fs_err::create_dir_all(folder.path().join(directory)).unwrap();
@@ -161,7 +161,7 @@ mod tests {
             ("file", "file", false, Some("file")),
         ];
         for (src, dst, exactly, expected) in cases {
-            assert_eq!(one(src, dst, exactly).as_deref(), expected, "{src} {dst} {exactly}");
+            assert_eq!(resolved(src, dst, exactly).as_deref(), expected, "{src} {dst} {exactly}");
         }
     }
 }

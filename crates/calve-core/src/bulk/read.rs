@@ -36,11 +36,11 @@ impl Default for ReadOptions {
 /// With fewer files, another worker is not worth its start.
 const FILES_PER_THREAD: usize = 16;
 
-type Contents = Result<Vec<u8>, Error>;
+type FileContents = Result<Vec<u8>, Error>;
 
 /// Reads `paths`, following symlinks. The result is shorter than `paths`, but not empty, if
 /// [`ReadOptions::enough_bytes`] was reached: call again with the rest.
-pub fn read_files(paths: &[impl AsRef<Path> + Sync], options: &ReadOptions) -> Result<Vec<Contents>, Error> {
+pub fn read_files(paths: &[impl AsRef<Path> + Sync], options: &ReadOptions) -> Result<Vec<FileContents>, Error> {
     let threads = match options.threads {
         Some(_) => thread_count(options.threads),
         None => thread_count(None).min(paths.len() / FILES_PER_THREAD).max(1),
@@ -67,7 +67,7 @@ pub fn read_files(paths: &[impl AsRef<Path> + Sync], options: &ReadOptions) -> R
     Ok(all.into_iter().map(|(_, contents)| contents).collect())
 }
 
-fn read_file(path: &Path) -> Contents {
+fn read_file(path: &Path) -> FileContents {
     // Do not wait for a FIFO's writer.
     let file = match sys::open_at(CWD, path, OFlags::RDONLY | OFlags::NONBLOCK) {
         Err(Errno::NOENT) => return Err(Error::Missing(path.to_path_buf())),

@@ -14,7 +14,7 @@ use super::ranges::renew_ranges;
 use crate::error::{Error, IoContext};
 use crate::remove::delete::{Deletion, delete};
 use crate::sys::{self, XattrTarget};
-use crate::tree::fill::contents::Contents;
+use crate::tree::fill::contents::ContentsMethod;
 use crate::tree::fill::metadata::NewFileDefaults;
 use crate::tree::fill::{Files, Fill, FillPart, Scope, fill};
 use crate::tree::node::Names;
@@ -46,7 +46,7 @@ fn prepare(work: &Fill<'_>, path: &Path, touched: DirectoryChanges) -> Result<Op
     let stat = rustix::fs::fstat(&src).io(Operation::Stat, &src_path)?;
     let mut names = Names::default();
     // A plain copy keeps no times.
-    let is_shared = matches!(work.files, Files::Clone(Contents::Reflink { .. }));
+    let is_shared = matches!(work.files, Files::Clone(ContentsMethod::Reflink { .. }));
     let may_renew = is_shared && options.internal.plain.is_none();
     for (kind, name) in touched.made {
         if may_renew && kind == FileType::RegularFile && renew_ranges(src.as_fd(), copy.as_fd(), &name, &options.cancel)

@@ -3,7 +3,7 @@
 use super::criteria::RefusalReason;
 use super::method::{Failure, Job, Method, Outcome};
 use crate::report::Bytes;
-use crate::tree::fill::contents::Contents;
+use crate::tree::fill::contents::ContentsMethod;
 use crate::tree::fill::{Files, Fill, Scope, fill, room};
 use crate::tree::stable;
 use crate::vocabulary::strategy::{Requirement, Strategy};
@@ -21,7 +21,7 @@ pub(super) const METHOD: Method = Method {
 fn run(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
     room::check(job.part.source, job.staging.parent(), job.part.dst, job.part.exclude, &job.part.options.cancel)?;
     // Elsewhere the call shares extents where it can, against this strategy's name.
-    let contents = if job.facts.copies_on_server { Contents::CopyOnServer } else { Contents::Copy };
+    let contents = if job.facts.copies_on_server { ContentsMethod::CopyOnServer } else { ContentsMethod::Copy };
     per_file(job, Files::Clone(contents), false)
 }
 
@@ -45,7 +45,7 @@ pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files<'_>, strict: bool) ->
         strict,
         keeps_nocow: job.facts.may_inline,
         threads: job.threads,
-        ..Fill::new(from, to, Contents::Copy, job.part.exclude, job.created, (job.part.notes, job.part.options))
+        ..Fill::new(from, to, ContentsMethod::Copy, job.part.exclude, job.created, (job.part.notes, job.part.options))
     };
     let tally = fill(&work, scope)?;
     let bytes = Bytes { inlined: Some(tally.inlined_bytes), ..tally.bytes };

@@ -25,7 +25,7 @@ pub(crate) struct MovedBytes {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Contents {
+pub(crate) enum ContentsMethod {
     /// Share extents. `tell_inlined` counts unshareable contents, inside the file system's metadata, separately.
     Reflink {
         tell_inlined: bool,

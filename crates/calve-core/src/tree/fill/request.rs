@@ -9,8 +9,8 @@ use std::sync::Arc;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
-use super::contents::Contents;
-use super::metadata::{Fault, Keeper, NewFileDefaults, Side};
+use super::contents::ContentsMethod;
+use super::metadata::{Fault, FaultSide, Keeper, NewFileDefaults};
 use crate::error::Error;
 use crate::options::CloneOptions;
 use crate::report::{Bytes, Entries};
@@ -21,7 +21,7 @@ use crate::tree::pool::thread_count;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Files<'a> {
-    Clone(Contents),
+    Clone(ContentsMethod),
     Hardlink,
     /// One call each, also for the `whole` directories (relative to the source, with their numbers of entries).
     Clonefile {
@@ -77,7 +77,7 @@ impl<'a> Fill<'a> {
     pub(crate) fn new(
         (src_root, src_path): (BorrowedFd<'a>, &'a Path),
         (dst_root, dst_path): (BorrowedFd<'a>, &'a Path),
-        contents: Contents,
+        contents: ContentsMethod,
         exclude: &'a Exclusions,
         created: NewFileDefaults,
         (notes, options): (&'a Notes, &'a CloneOptions),
@@ -116,8 +116,8 @@ impl<'a> Fill<'a> {
     pub(super) fn error(&self, path: &Path, fault: Fault) -> Error {
         match (fault.errno, fault.side) {
             (Errno::CANCELED, _) => Error::Interrupted,
-            (errno, Side::Src) => Error::io(fault.operation, self.shown(self.src_path, path), errno),
-            (errno, Side::Dst) => Error::io(fault.operation, self.shown(self.dst_path, path), errno),
+            (errno, FaultSide::Src) => Error::io(fault.operation, self.shown(self.src_path, path), errno),
+            (errno, FaultSide::Dst) => Error::io(fault.operation, self.shown(self.dst_path, path), errno),
         }
     }
 

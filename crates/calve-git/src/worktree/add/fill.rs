@@ -138,7 +138,7 @@ fn carry(request: &AddRequest, survey: &Survey, untracked: &mut CarriedFiles) ->
     changed.sort();
     changed.dedup();
     audited.extend(carried.iter().cloned());
-    untracked.settle();
+    untracked.finish();
     Ok((changed, audited))
 }
 

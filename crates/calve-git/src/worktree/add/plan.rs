@@ -41,7 +41,7 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     let shown = planned(&request, &survey, &untracked, &entry.directory)?;
     let shown = shown.into_iter().map(|path| SkippedEntry { path, reason: left_behind::NOT_IGNORED });
     untracked.left.extend(shown);
-    untracked.settle();
+    untracked.finish();
     let secrets = survey.roots.iter().filter(|root| is_secret(&root.path));
     let secrets = secrets.filter(|root| untracked.carried.contains(&root.path)).map(|root| root.path.clone()).collect();
     let has_files = match &services {

@@ -39,7 +39,7 @@ pub struct CarriedFiles {
 
 impl CarriedFiles {
     /// Removes entries that are left after all, and dependencies without a carried entry. Sorts the rest.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn finish(&mut self) {
         let Self { carried, left, dependencies, .. } = self;
         let gone: HashSet<&Path> = left.iter().map(|left| left.path.as_path()).collect();
         carried.retain(|path| !path.ancestors().any(|above| gone.contains(above)));

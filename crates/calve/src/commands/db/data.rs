@@ -29,7 +29,7 @@ pub(super) struct KeptData {
 
 pub(super) fn all(home: &Home) -> Result<Vec<KeptData>, Failure> {
     real_path::here().iter().for_each(|here| calve_env::note_places_around(home, here));
-    Ok(calve_db::services(home)?.into_iter().map(|service| KeptData::of(home, service)).collect())
+    Ok(calve_db::services(home)?.into_iter().map(|service| KeptData::new(home, service)).collect())
 }
 
 fn root_of(service: &Service) -> calve_git::Result<Option<PathBuf>> {
@@ -37,7 +37,7 @@ fn root_of(service: &Service) -> calve_git::Result<Option<PathBuf>> {
 }
 
 impl KeptData {
-    fn of(home: &Home, service: Service) -> Self {
+    fn new(home: &Home, service: Service) -> Self {
         // A server with an unreadable record counts as running.
         let (worktree, runs) = (root_of(&service), !matches!(service.server(home), Ok(None)));
         Self { service, worktree, runs, disk_bytes: OnceCell::new() }
@@ -118,7 +118,7 @@ impl KeptData {
             removal => removal?,
         };
         // Until the removal took the service's turn, another process may have found the worktree again.
-        let now = calve_db::find_service(home, &self.service.name).map(|service| Self::of(home, service));
+        let now = calve_db::find_service(home, &self.service.name).map(|service| Self::new(home, service));
         if let Err(failure) = now.map_err(Failure::from).and_then(|now| now.check_orphaned()) {
             removal.cancel()?;
             return Err(failure);
