@@ -81,7 +81,6 @@ pub enum Error {
     /// The file `record` says that the file system was mounted at `path`.
     #[error("the spares of `{}` are on a file system that is not mounted: `{}`", ShownPath(.source_path), ShownPath(.path))]
     SparesNotMounted { source_path: PathBuf, path: PathBuf, record: PathBuf },
-    /// The caller cancelled.
     #[error("interrupted")]
     Interrupted,
 }

@@ -1,6 +1,7 @@
 //! The options of every function.
 
 mod clone;
+#[expect(missing_docs, reason = "only crates of this workspace use it")]
 pub(crate) mod internal;
 mod remove;
 mod selection;
