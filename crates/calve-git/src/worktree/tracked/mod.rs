@@ -10,8 +10,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use calve_core::internal::ShownPath;
+use calve_core::internal::json::{As, Text};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
-use strum::IntoStaticStr;
+use serde::Serialize;
+use strum::Display;
 
 use crate::directory::open_directory;
 use crate::error::{Error, Result, failed};
@@ -35,7 +37,7 @@ pub(crate) struct TrackedFiles {
     left_out: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Display)]
 #[strum(serialize_all = "snake_case")]
 pub enum NotClonedReason {
     /// The donor's index has another version, or none.
@@ -50,12 +52,31 @@ pub enum NotClonedReason {
     StaleIndex,
 }
 
-#[derive(Debug, Default)]
+/// The number of tracked files in a new worktree.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename = "TrackedFiles")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrackedCounts {
+    /// Files that were cloned.
     pub cloned: u64,
-    pub written: BTreeMap<NotClonedReason, u64>,
+    /// Files that git wrote.
+    pub written_by_git: u64,
+    /// Why files were not cloned.
+    pub not_cloned: Vec<NotClonedFiles>,
     /// Output of git and its filters about the files that it wrote.
+    #[serde(skip)]
     pub said: Option<String>,
+}
+
+/// Tracked files that were not cloned, for one reason.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NotClonedFiles {
+    /// A stable word for programs.
+    #[serde(with = "As::<Text>")]
+    pub reason: NotClonedReason,
+    /// The number of files.
+    pub files: u64,
 }
 
 impl TrackedFiles {
@@ -223,11 +244,12 @@ impl TrackedFiles {
             };
             said = Some(heard).filter(|heard| !heard.is_empty());
         }
-        let mut written = BTreeMap::new();
+        let (written_by_git, mut not_cloned) = (by_git.len() as u64, BTreeMap::new());
         for (.., why) in by_git {
-            *written.entry(why).or_default() += 1;
+            *not_cloned.entry(why).or_default() += 1;
         }
-        Ok(TrackedCounts { cloned, written, said })
+        let not_cloned = not_cloned.into_iter().map(|(reason, files)| NotClonedFiles { reason, files }).collect();
+        Ok(TrackedCounts { cloned, written_by_git, not_cloned, said })
     }
 
     /// Returns how many files will be cloned, and how many git will write.

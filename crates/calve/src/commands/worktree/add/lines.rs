@@ -53,7 +53,7 @@ fn describe_files(report: &AddReport, is_detached: bool, facts: &mut Facts) {
         files.clone.strategy,
         entries.unwrap_or_default(),
         human::counted(files.tracked.cloned, "tracked file"),
-        count(files.tracked.written.values().sum()),
+        count(files.tracked.written_by_git),
         duration(*elapsed),
     );
     facts.add(FactSubject::Files, text);
@@ -73,9 +73,9 @@ fn describe_files(report: &AddReport, is_detached: bool, facts: &mut Facts) {
         facts.add(FactSubject::Cloning, text);
     }
     if files.tracked.cloned == 0
-        && let Some((why, _)) = files.tracked.written.iter().max_by_key(|(_, files)| **files)
+        && let Some(most) = files.tracked.not_cloned.iter().max_by_key(|other| other.files)
     {
-        facts.add(FactSubject::Cloning, format!("no tracked file was cloned: {}", none_cloned(*why)));
+        facts.add(FactSubject::Cloning, format!("no tracked file was cloned: {}", none_cloned(most.reason)));
     }
     if could_be_a_snapshot(report) {
         let donor = word(&added.donor);
@@ -177,8 +177,8 @@ pub(super) fn say_plan(AddPlan { plan: planned, services, not_approved }: &AddPl
         ShownPath(&worktree.path),
         on(&worktree.target),
         ShownPath(&worktree.donor),
-        human::counted(planned.tracked_same, "tracked file"),
-        count(planned.tracked_other),
+        human::counted(planned.tracked.same, "tracked file"),
+        count(planned.tracked.other),
     ));
     unasked_line(&worktree.target).iter().for_each(|line| output::note(line));
     if worktree.provenance.is_untrusted() {
