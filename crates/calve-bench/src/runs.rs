@@ -187,7 +187,7 @@ fn failure(ran: &std::io::Result<ProcessResult>, round: u32, dst: &Path, said: &
             (ended.status.code(), ended.status.signal(), with_words(ended.in_words()))
         }
         Ok(_) if fs_err::symlink_metadata(dst).is_err() => {
-            (Some(0), None, with_words("it ended well and made nothing".into()))
+            (Some(0), None, with_words("it succeeded but made nothing".into()))
         }
         Ok(_) => return None,
     };

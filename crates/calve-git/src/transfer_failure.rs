@@ -26,7 +26,7 @@ pub enum TransferFailure {
         "check that it is the id of a commit; many servers send only commits that a branch or tag reaches (`uploadpack.allowReachableSHA1InWant`)"
     )]
     NoCommit,
-    #[error("try again, and ask whoever runs the server when it happens again")]
+    #[error("try again; if it persists, ask the server's administrator")]
     CutShort,
     /// The source's history is cut off, so that git would look for the rest without end.
     #[error(
@@ -43,7 +43,7 @@ pub enum TransferFailure {
     Unknown,
 }
 
-pub const ENDLESS: &str = "the source is a shallow repository, and git asked it without end for the commits that it does not have; it was stopped";
+pub const ENDLESS: &str = "git kept asking the shallow source for commits that it lacks, and was stopped";
 
 const DISK_FULL: &[&str] =
     &["No space left on device", "Disk quota exceeded", "Out of diskspace", "file write error", "unable to write file"];

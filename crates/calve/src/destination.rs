@@ -19,8 +19,8 @@ pub(crate) fn targets(
         return several(paths, into);
     }
     let (dst, sources) = match paths {
-        [] => return usage("name what to clone, then where to"),
-        [src] => return usage(format!("where to? Name a destination after `{}`", ShownPath(src))),
+        [] => return usage("name a source and a destination"),
+        [src] => return usage(format!("name a destination after `{}`", ShownPath(src))),
         [sources @ .., dst] => (dst, sources),
     };
     if exactly && sources.len() > 1 {
@@ -49,7 +49,7 @@ fn several(sources: &[PathBuf], dst: &Path) -> Result<Vec<(PathBuf, PathBuf)>, F
             ));
         }
         let Some(name) = last(src) else {
-            return usage(format!("`{}` has no name to give to its clone in `{}`", ShownPath(src), ShownPath(dst)));
+            return usage(format!("cannot name the clone of `{}` in `{}`", ShownPath(src), ShownPath(dst)));
         };
         let target = dst.join(name);
         if let Some(other) = taken.insert(name, src) {

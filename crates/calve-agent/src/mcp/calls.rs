@@ -131,7 +131,7 @@ impl Call<'_> {
         let name = match (self.arguments.text("service"), &services[..]) {
             (Some(name), _) => name,
             (None, [only]) => only["name"].as_str().unwrap_or_default(),
-            (None, _) => return Err(Problem::new("the worktree has not exactly one service", "name it as `service`")),
+            (None, _) => return Err(Problem::new("the worktree has no service, or several", "name it as `service`")),
         };
         let found = services.iter().find(|one| one["name"] == name && one["state"] != "absent");
         let found = found.ok_or_else(|| {

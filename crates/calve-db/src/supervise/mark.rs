@@ -49,7 +49,7 @@ impl Supervisor<'_> {
         let at = self.mark_named(name)?;
         if at.exists() {
             let (server, mark) = (self.record.server.name.clone(), name.to_owned());
-            let text = format!("the server `{server}` has a mark `{mark}` already");
+            let text = format!("the server `{server}` already has a mark `{mark}`");
             return Err(Error::failed(text, Remedy::RemoveMark { server, mark }));
         }
         self.ask_to_end(LossRule::Refuse).map_err(|error| self.with_log(error))?;
@@ -166,7 +166,7 @@ impl Supervisor<'_> {
         if !log::has_less_room(files, needs) {
             return Ok(());
         }
-        let how = format!("needs more room to end in order than the disk of `{}` has", ShownPath(files));
+        let how = format!("needs more space to shut down cleanly than the disk of `{}` has", ShownPath(files));
         Err(Error::ServerFailed { how, log: String::new(), full: Some(files.to_path_buf()) })
     }
 
@@ -176,7 +176,7 @@ impl Supervisor<'_> {
         loop {
             match self.launched.server.ended() {
                 Some(sys::ProcessEnd::Exit(0)) => return Ok(None),
-                Some(other) => return Err(Error::server_failed(format!("did not end in order ({other})"))),
+                Some(other) => return Err(Error::server_failed(format!("did not shut down cleanly ({other})"))),
                 None if started.elapsed() > ORDERLY_END => {
                     return Err(Error::server_failed(format!("did not end within {} s", ORDERLY_END.as_secs())));
                 }

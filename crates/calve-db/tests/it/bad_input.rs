@@ -138,7 +138,7 @@ fn two_starts_with_one_name() {
     let refused = ended.iter().find(|output| !output.status.success()).unwrap();
     let stderr = String::from_utf8_lossy(&refused.stderr);
     assert!(
-        stderr.contains("there is a server `a` already")
+        stderr.contains("the server `a` already exists")
             && stderr.contains("hint: choose another name, or stop it: calve db stop a\n"),
         "{stderr}"
     );

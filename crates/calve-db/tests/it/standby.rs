@@ -67,7 +67,7 @@ fn a_standby_is_handed_over() {
         assert!([first, second].iter().any(|record| record["pid"] == named["pid"]), "{named}");
         assert_eq!(world.rows(engine, &named), "1000");
         world.query(engine, &named, engine.shrink());
-        world.db(["start", "t", "--name", "a"]).fails(1, &["there is a server `a` already"]);
+        world.db(["start", "t", "--name", "a"]).fails(1, &["the server `a` already exists"]);
         eventually_wait(&world, 2);
 
         let unnamed = world.db(["start", "t", "--json", "--ttl", "1h"]).succeeds().json();

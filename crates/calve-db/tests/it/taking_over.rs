@@ -39,11 +39,11 @@ fn what_is_no_data_directory_is_refused() {
         let Some(world) = World::new() else { return };
         fs::create_dir(world.path().join("empty")).unwrap();
         create(&world, engine, Path::new("empty"))
-            .fails(1, &["empty", "it is no data directory of", "hint: name a complete data directory\n"]);
+            .fails(1, &["empty", "it is not a data directory of", "hint: name a complete data directory\n"]);
         create(&world, engine, Path::new("nowhere")).fails(1, &["nowhere"]);
         let other = if engine == Postgres { Mariadb } else { Postgres };
         let theirs = directory(&world, other);
-        create(&world, engine, &theirs).fails(1, &["it is no data directory of"]);
+        create(&world, engine, &theirs).fails(1, &["it is not a data directory of"]);
         world.nothing_left();
     }
 }

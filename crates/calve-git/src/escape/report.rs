@@ -74,7 +74,7 @@ pub enum Explanation {
     #[error("the new path has characters that are special in this file; recreate it with the tool that wrote it")]
     Unwritable,
     #[error(
-        "its first line would be longer than the 127 bytes that every kernel reads; make it anew with the tool that wrote it"
+        "its first line would be longer than the 127 bytes that every kernel reads; recreate it with the tool that wrote it"
     )]
     LineTooLong,
     #[error("git tracks it, so a repair would be a change to commit; change it in the project")]
@@ -90,7 +90,7 @@ pub enum Explanation {
     },
     #[error("its options are kept, what was generated is dropped: run `cmake {}`", ShownPath(.0))]
     RunCMake(PathBuf),
-    #[error("the next build makes it again")]
+    #[error("the next build recreates it")]
     MadeAgain,
     #[error("the path is compiled in: cargo compiles this unit again, and what depends on it")]
     CompiledAgain,
@@ -100,7 +100,7 @@ pub enum Explanation {
         "git works on another worktree's index here; if that one was moved here, run `git worktree repair`, else make this worktree with `calve worktree add`"
     )]
     IndexOfAnother,
-    #[error("`git submodule update --init` makes the submodule anew, when its directory is empty")]
+    #[error("`git submodule update --init` recreates the submodule when its directory is empty")]
     InitSubmodule,
     #[error("its files are plain files here; git in it no longer works on the other worktree")]
     PlainFiles,

@@ -55,7 +55,7 @@ impl From<std::io::Error> for RemoteError {
 
 impl RemoteError {
     pub(crate) fn url(given: &OsStr, why: &str) -> Self {
-        let reason = format!("`{}` is no repository to clone: {why}", Url::new(given));
+        let reason = format!("`{}` is not a repository to clone: {why}", Url::new(given));
         Self::Usage { reason, remedy: Remedy::GiveUrl }
     }
 

@@ -159,7 +159,7 @@ impl RepositoryUrl {
         let found = fs_err::canonicalize(given);
         let Ok(path) = found else { return Err(RemoteError::url(given, "there is no such directory")) };
         if !path.is_dir() {
-            return Err(RemoteError::url(given, "that is no directory"));
+            return Err(RemoteError::url(given, "it is not a directory"));
         }
         Ok(Self::new(Transport::Local, path.into_os_string()))
     }
@@ -232,7 +232,7 @@ impl Credentials {
             parts.map_or((before_the_at, None), |(username, password)| (username, Some(password)));
         let plain = |text: &str| match String::from_utf8(decoded(text.as_bytes())) {
             Ok(text) if !text.contains(char::is_control) => Ok(text),
-            _ => Err(RemoteError::url(given, "its credentials are no text")),
+            _ => Err(RemoteError::url(given, "its credentials are not text")),
         };
         Ok(Self { username: plain(username)?, password: password.map(plain).transpose()? })
     }

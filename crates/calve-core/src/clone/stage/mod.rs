@@ -224,7 +224,7 @@ impl<'p> StagedTree<'p> {
         criteria.excludes &= self.root_kind != RootKind::Subvolume;
         let mut refused = Vec::new();
         if self.staging.root().is_some() {
-            refused.push(RefusalReason::new("it goes into a tree that is there already").by(Strategy::Snapshot));
+            refused.push(RefusalReason::new("it goes into an existing tree").by(Strategy::Snapshot));
         }
         let mut created = None;
         loop {
@@ -272,7 +272,7 @@ impl<'p> StagedTree<'p> {
                 return Ok((None, Vec::new()));
             }
             // A watcher, asked when the spare is claimed, may know.
-            Ok(()) => Some(RefusalReason::new("every entry may have to be looked at to check it")),
+            Ok(()) => Some(RefusalReason::new("checking it may mean reading every entry")),
             Err(reason) => reason,
         };
         let chosen = choose(&facts, &Criteria::new(self.options), &[]);

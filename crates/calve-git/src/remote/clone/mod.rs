@@ -88,7 +88,7 @@ pub fn plan_clone(options: &GitCloneOptions) -> Result<PlannedClone, RemoteError
                 RemoteError::refused(property, &why, Remedy::Transfer(TransferFailure::SourceShallow))
             }
             false => {
-                let why = format!("the purpose `{purpose}` asks the server for none here");
+                let why = format!("the purpose `{purpose}` requests none here");
                 RemoteError::refused(property, &why, Remedy::ChoosePurposeOrDropRequirement)
             }
         });
@@ -256,8 +256,7 @@ fn told_beforehand(options: &GitCloneOptions, plan: &PlannedClone) -> Vec<Notice
         tell(NoticeCode::CredentialsNotStored, "the credentials in the URL were used and not stored");
     }
     if options.url.has_query() {
-        let text =
-            "what stands after the `?` of the URL is kept in `remote.origin.url`, because git needs it for each fetch";
+        let text = "the URL's query is stored in `remote.origin.url`, because git needs it for each fetch";
         tell(NoticeCode::QueryStored, text);
     }
     if options.url.credentials.is_some() && options.url.origin.starts_with("http://") {
@@ -288,7 +287,7 @@ fn judge(
         return Err(RemoteError::refused(property, &format!("the server ignored it: {why}"), remedy));
     }
     let name = property.to_string().to_uppercase();
-    let text = format!("THE SERVER IGNORED THE {name}: {why}; this clone has everything, and cost as much");
+    let text = format!("THE SERVER IGNORED THE {name}: {why}; this clone is full, at full cost");
     notices.push(Notice::new(code, text));
     Ok(Some(false))
 }

@@ -90,7 +90,7 @@ pub(crate) fn resolve(repository: &Repository, asked: &str, options: &AddOptions
 fn with_base(repository: &Repository, git: &Git, name: &str, base: &str) -> Result<AddTarget> {
     check_name(git, name)?;
     if repository.object_of("refs/heads/", name).is_some() {
-        let text = format!("the branch `{}` exists already, and only a new branch takes a base", ShownPath(name));
+        let text = format!("the branch `{}` already exists, and only a new branch takes a base", ShownPath(name));
         return Err(Error::refused(text, Remedy::DropBaseOrRename));
     }
     let oid = commit(git, base)?.ok_or_else(|| no_commit(base))?;

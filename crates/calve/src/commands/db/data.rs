@@ -90,7 +90,7 @@ impl KeptData {
     fn check_orphaned(&self) -> Result<(), Failure> {
         let (why, hint) = match &self.worktree {
             Ok(None) => return Ok(()),
-            Ok(Some(_)) => ("is there".to_owned(), "`calve worktree remove` removes a worktree with its data"),
+            Ok(Some(_)) => ("exists".to_owned(), "`calve worktree remove` removes a worktree with its data"),
             Err(error) => (format!("cannot be read: {error}"), "nothing was removed; see why it cannot be read"),
         };
         let text = format!("`{}` is the data of the {}, which {why}", self.service.name, whose(&self.service));
@@ -112,7 +112,7 @@ impl KeptData {
         let removal = match calve_db::begin_removal(home, &self.service.name, LossRule::from_consent(lose_data)) {
             Err(calve_db::Error::ServiceWritten { .. }) => {
                 let whose = whose(&self.service);
-                let text = format!("`{}` may have changes that are nowhere else ({whose})", self.service.name);
+                let text = format!("`{}` may have changes found nowhere else ({whose})", self.service.name);
                 return Err(refused(text));
             }
             removal => removal?,

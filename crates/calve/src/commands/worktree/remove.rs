@@ -151,7 +151,7 @@ fn say(removed: &WorktreeRemoveReport, fate: BranchFate) {
     let stays = match (&removed.staying_branch, fate) {
         (None, _) => String::new(),
         (Some(branch), BranchFate::Deleted) => {
-            format!("; the branch `{}` has changed meanwhile or is in use, and stays", ShownPath(&branch.name))
+            format!("; the branch `{}` was kept: it changed or is in use", ShownPath(&branch.name))
         }
         (Some(branch), _) => {
             let why = match branch.own_commits {
@@ -162,7 +162,7 @@ fn say(removed: &WorktreeRemoveReport, fate: BranchFate) {
         }
     };
     output::note(&match removed.was_gone {
-        true => format!("forgot `{path}`, which was gone already{deleted}{stays}"),
+        true => format!("forgot `{path}`, which was already gone{deleted}{stays}"),
         false => format!("removed `{path}`{deleted} in {}{stays}", duration(removed.elapsed)),
     });
     for item in &removed.lost {
@@ -200,15 +200,15 @@ fn named(branch: &GoingBranch) -> String {
 
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Lists the processes in a worktree, as in "process 25357 (node) goes on in it, and listens on 3001".
+/// Lists the processes in a worktree, as in "process 25357 (node) is running in it, and listens on 3001".
 fn say_processes(worktree: &Worktree, print: fn(&str)) -> Vec<WorktreeProcess> {
     let ports: Vec<u16> = env::of_worktree(worktree).iter().map(|port| port.number).collect();
     let found = processes(&worktree.path, &ports);
     for process in &found {
         let ports: Vec<String> = process.ports.iter().map(u16::to_string).collect();
         let does = match (process.is_inside, ports.join(", ")) {
-            (_, ports) if ports.is_empty() => "goes on in it".to_owned(),
-            (true, ports) => format!("goes on in it, and listens on {ports}"),
+            (_, ports) if ports.is_empty() => "is running in it".to_owned(),
+            (true, ports) => format!("is running in it, and listens on {ports}"),
             (false, ports) => format!("listens on {ports}"),
         };
         print(&format!("`{}`: process {} {does}", ShownPath(&worktree.path), process_name(process)));
@@ -224,7 +224,7 @@ fn offer_to_end(worktree: &Worktree, may_ask: bool, cancel: &CancelToken) -> Mea
         return Meanwhile::Nothing;
     }
     let them = if found.len() == 1 { "it" } else { "them" };
-    if consent::yes(&format!("End {them}? The worktree is removed in any case.")) {
+    if consent::yes(&format!("End {them}? The worktree is removed either way.")) {
         for process in WorktreeProcess::end(found, WAIT, cancel) {
             output::warn(&format!("process {} has not ended", process_name(&process)));
         }

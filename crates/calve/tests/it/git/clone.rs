@@ -178,7 +178,7 @@ fn names_with_spaces_and_quotes_are_names() {
         assert_eq!(names(hosted.spot.join(purpose)), [name]);
         assert_eq!(git(hosted.spot.join(purpose).join(name), ["status", "--porcelain"]), "");
         run(&path).fails(1).says(&[
-            "name another directory, or remove that one first (`calve rm`); `.` is always taken to be in use",
+            "name another directory, or remove that one first (`calve rm`); `.` always counts as in use",
             "exists and is not an empty directory",
         ]);
         let other = format!("{purpose}/{name} by path");
@@ -345,7 +345,7 @@ fn a_plan_is_refused_where_the_clone_would_be() {
         for options in [&["-n"][..], &[]] {
             let words = ["clone", "--for", purpose, "--require", property, &url, "new"];
             let ran = hosted.calve(&[&words, options].concat()).fails(3);
-            ran.says(&["asks the server for none here"]).hints();
+            ran.says(&["requests none here"]).hints();
         }
     }
     assert_eq!(hosted.host.requests(), Vec::<String>::new());

@@ -214,7 +214,7 @@ fn of_a_changed_layer_only_the_parts_with_changed_files_are_fetched() {
     assert!(single_bytes < image / 50 && single_parts > parts && whole == 0, "{single_bytes} in {single_parts} parts");
     // A part that is another one.
     server.rule(move |asked| if has_range(asked) { Answer::Change(|_, body| body[0] ^= 1) } else { Answer::Pass });
-    pull(&spot, "lies", &server, "shop:v2").fails(1).says(&["a part of a blob that has another hash"]);
+    pull(&spot, "lies", &server, "shop:v2").fails(1).says(&["a part of a blob with the wrong hash"]);
     assert_eq!(fs_err::read(tree(&spot, "lies", "shop").join("03/small")).unwrap(), b"1");
     // A registry that has no parts.
     server.rule(move |asked| if has_range(asked) { refused() } else { Answer::Pass });

@@ -129,7 +129,7 @@ fn a_worktree_is_made_shown_and_removed_in_two_steps() {
     fs_err::write(next.join("work"), "").unwrap();
     assert_eq!(session.call("worktree_status", json!({"worktree": "next"})).unwrap()["dirty"], true);
     let refused = remove(json!({})).unwrap_err();
-    assert!(refused["error"].as_str().unwrap().contains("not committed"), "{refused}");
+    assert!(refused["error"].as_str().unwrap().contains("uncommitted changes"), "{refused}");
     // Nothing tells an agent how to lose it.
     assert_eq!(refused["hint"], "commit or stash them", "{refused}");
     fs_err::remove_file(next.join("work")).unwrap();

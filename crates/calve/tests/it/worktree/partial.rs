@@ -136,7 +136,7 @@ fn a_repository_of_somebody_else_is_refused_with_gits_remedy() {
     repo.give_away();
     let is_refused = || {
         for path in [&repo.path, &linked] {
-            repo.calve(["add", "x"]).within(path).fails(1).says(&[&format!("`{}` is in a repository that belongs to somebody else", path.display()), "hint: if you trust its owner, run `git config --global --add safe.directory DIRECTORY`, the directory that has `.git` in it\n"]);
+            repo.calve(["add", "x"]).within(path).fails(1).says(&[&format!("`{}` is in another user's repository", path.display()), "hint: if you trust its owner, run `git config --global --add safe.directory DIRECTORY`, the directory that has `.git` in it\n"]);
         }
     };
     is_refused();

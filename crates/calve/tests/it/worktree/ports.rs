@@ -207,9 +207,11 @@ fn a_worktree_can_have_other_ports() {
     fs_err::write(one.join(".env.edited"), &edited).unwrap();
     fs_err::write(one.join(".env"), format!("WEB_PORT={}\n", number(163))).unwrap();
     let renewed = repo.within(&one, &["env", "--renew"]).succeeds();
-    let renewed = renewed
-        .says(&["wrote the variables to `src/.env.local`", "`.env.edited` still has another API_PORT and WEB_PORT"]);
-    let renewed = renewed.says(&["`.env` still has another WEB_PORT"]);
+    let renewed = renewed.says(&[
+        "wrote the variables to `src/.env.local`",
+        "`.env.edited` still has a different API_PORT and WEB_PORT",
+    ]);
+    let renewed = renewed.says(&["`.env` still has a different WEB_PORT"]);
     let rewritten = fs_err::read_to_string(one.join("src/.env.local")).unwrap();
     assert_eq!(rewritten, repo.within(&one, &["env", "--format", "dotenv"]).succeeds().stdout);
     assert_eq!(fs_err::read_to_string(one.join(".env.edited")).unwrap(), edited);

@@ -106,7 +106,7 @@ fn a_create_command_that_is_not_approved_is_not_run() {
     let theirs = recipe.add(&["--detach", "refs/pull/7/head", "--path", "../theirs", "--yes"]).succeeds();
     theirs.says(&[
         "not trusted",
-        "and a pull request makes none",
+        "and a pull request may not create it",
         "read it and trust it with `calve hook approve --trust`, or wait until it is merged; if it changes no `inputs`, `calve up` in a worktree of your own makes it too",
     ]);
     recipe.within(recipe.repo.spot.join("theirs"), &["up"]).fails(3).hints();
@@ -217,7 +217,7 @@ fn the_command_that_runs_a_create_command_again_is_named() {
     recipe
         .within(main, &["reset", "--yes"])
         .fails(1)
-        .says(&["put right what the command said; `calve reset db` runs it again"]);
+        .says(&["fix what the command reported; `calve reset db` runs it again"]);
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn a_template_that_is_damaged_is_made_again() {
     // Nothing tells whether it holds the data of a worktree, which no command makes again.
     rustix::fs::chmod(&template, 0o700.into()).unwrap();
     fs_err::write(template.join("template.json"), "{").unwrap();
-    let hint = format!("remove it, and `calve up` makes it again: calve db template remove {name}");
+    let hint = format!("remove it, and `calve up` rebuilds it: calve db template remove {name}");
     recipe
         .add(&["three", "--data-from", "template"])
         .succeeds()
@@ -316,7 +316,7 @@ fn a_url_that_comes_later_than_the_worktree_reaches_its_files() {
     // An edited one is the user's, and a main worktree has none before its user makes one.
     let three = recipe.place("three");
     fs_err::write(three.join(".env.local"), "DATABASE_URL=mine\n").unwrap();
-    recipe.within(&three, &["up"]).succeeds().says(&["`.env.local` still has another DATABASE_URL"]);
+    recipe.within(&three, &["up"]).succeeds().says(&["`.env.local` still has a different DATABASE_URL"]);
     assert_eq!(written(&three), "DATABASE_URL=mine\n");
     recipe.within(main, &["up"]).succeeds();
     assert_eq!(written(main), "");
@@ -350,7 +350,7 @@ fn a_command_that_fails_costs_no_other_service_and_leaves_no_template() {
     failed.ended(1);
     failed
         .says(&["exit code 7", "the service `lost` has no data: there is no template `nowhere`"])
-        .says(&["put right what the command said; `calve up` runs it again"]);
+        .says(&["fix what the command reported; `calve up` runs it again"]);
     assert!(recipe.place("one").join(".git").exists());
     recipe.within(main, &["up"]).fails(1).says(&["started `empty`", "exit code 7", "there is no template `nowhere`"]);
     let states = recipe.within(main, &["status", "--json"]).succeeds().json();
@@ -370,8 +370,8 @@ fn a_command_that_fails_costs_no_other_service_and_leaves_no_template() {
     hangs.wait().ended(130);
     // It changes what it reads, each time, and once.
     shared("date +%N > schema/now.sql; psql -XqAt \"$DATABASE_URL\" -c 'CREATE TABLE t (a int)'", "['schema']");
-    let failed = recipe.within(main, &["up"]).fails(1).says(&["change whenever its template is made"]);
-    failed.says(&["take what `create` writes out of `inputs` in .calve.toml"]);
+    let failed = recipe.within(main, &["up"]).fails(1).says(&["changes its own `inputs`"]);
+    failed.says(&["in .calve.toml, remove from `inputs` the files that `create` writes"]);
     shared(
         "echo '--' > schema/now.sql; psql -XqAt \"$DATABASE_URL\" -c 'CREATE TABLE t AS SELECT 5 AS a'",
         "['schema']",
@@ -393,7 +393,7 @@ fn a_command_that_does_not_connect_is_told_how() {
     recipe
         .within(main, &["up"])
         .fails(1)
-        .says(&["ended well, but never connected to its server", "let it use `DATABASE_URL`"]);
+        .says(&["succeeded, but never connected to its server", "let it use `DATABASE_URL`"]);
 }
 
 #[test]
@@ -403,7 +403,7 @@ fn inputs_are_below_the_worktree() {
     recipe.approve(main);
     for outside in ["['/etc/passwd']", "['../x']", "['schema/../../x']", "['']"] {
         recipe.configure(CREATE, outside);
-        recipe.within(main, &["up"]).fails(1).says(&["`inputs` are below the root of the worktree", "line 5"]);
+        recipe.within(main, &["up"]).fails(1).says(&["`inputs` must be inside the worktree", "line 5"]);
     }
     fs_err::os::unix::fs::symlink("/etc", main.join("etc")).unwrap();
     fs_err::os::unix::fs::symlink("/etc/passwd", main.join("schema/9.sql")).unwrap();
@@ -419,7 +419,7 @@ fn inputs_are_below_the_worktree() {
         ("create = 'x'", "need an `engine`"),
         ("inputs = ['x']", "need an `engine`"),
         ("engine = 'postgres'\ninputs = ['x']", "files that `create` reads"),
-        ("engine = 'postgres'\ntemplate = 'x'", "`engine` makes one"),
+        ("engine = 'postgres'\ntemplate = 'x'", "`engine` (new)"),
     ] {
         recipe.repo.write(".calve.toml", &format!("[services.db]\n{text}\n"));
         recipe.within(main, &["up"]).fails(1).says(&[reason]);

@@ -117,7 +117,7 @@ fn an_agents_worktree_is_taken_back_though_its_data_and_its_entry_cannot_be_remo
     repo.write(".calve.toml", &format!("[services.db]\nengine = 'redis'\n[hooks]\npost-add = '{hook}'\n"));
     repo.commit("a hook that fails");
     let add = repo.adding("one").args(["--for-agent=claude", "--yes"]).under(&["unshare", "--mount"]);
-    let failed = add.fails(1).says(&["exit status: 7", "the worktree was taken away again"]);
+    let failed = add.fails(1).says(&["exit status: 7", "the worktree was removed again"]);
     failed.says(&["Device or resource busy", "Read-only file system"]);
     assert!(!repo.spot.join("proj.one").exists());
     assert_eq!((repo.worktrees().len(), repo.git(["branch", "--list", "one"])), (1, String::new()));

@@ -219,13 +219,13 @@ fn a_damaged_record_of_a_service_keeps_neither_ports_nor_a_removal() {
     let damaged = damage(&slot);
     kept.calve(&["worktree", "remove", "one"]).fails(1).says(&[&damaged]);
     kept.calve(&["worktree", "remove", "--dry-run", "--lose-data", "one"]).succeeds();
-    let stays = format!("warning: data of this worktree stays: {damaged}\n");
+    let stays = format!("warning: this worktree's data was not removed: {damaged}\n");
     kept.calve(&["worktree", "remove", "--lose-data", "one"]).succeeds().says(&[&stays]);
     assert!(!kept.repo.spot.join("proj.one").exists() && slot.join("data").exists());
     kept.calve(&["worktree", "add", "two"]).succeeds();
     let id = fs_err::read_to_string(kept.repo.join(".git/worktrees/proj.two/calve-services")).unwrap();
     damage(&kept.home().join(format!("db/services/db-{id}")));
-    kept.calve(&["worktree", "remove", "--force", "two"]).succeeds().says(&["data of this worktree stays"]);
+    kept.calve(&["worktree", "remove", "--force", "two"]).succeeds().says(&["this worktree's data was not removed"]);
 }
 
 /// A command that is killed while it notes the donor leaves an empty note.

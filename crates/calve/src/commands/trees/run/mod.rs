@@ -101,7 +101,7 @@ fn tell_of_copying(copy: &PrivateCopy) {
     const MUCH: u64 = 1 << 28;
     let copied = copy.overlay.most_copied(&copy.changes);
     if copied >= MUCH {
-        output::note(&format!("the overlay copied files before the command could change them: up to {}", size(copied)));
+        output::note(&format!("up to {} was copied before the command could change it", size(copied)));
     }
 }
 

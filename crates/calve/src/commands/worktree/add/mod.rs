@@ -101,7 +101,7 @@ fn say_taken_back(error: calve_env::Error, taken_back: TakenBack) -> Failure {
         TakenBack::Removed { worktree, unfinished } => {
             worktree.kept.iter().for_each(super::remove::say_kept);
             unfinished.into_iter().for_each(|error| _ = output::failure(&error.into()));
-            "the worktree was taken away again; fix what was reported, and ask again".to_owned()
+            "the worktree was removed again; fix what was reported, and ask again".to_owned()
         }
         TakenBack::Stays(path, _) if !path.exists() => {
             "nothing of the worktree is left; fix what was reported, and ask again".to_owned()
