@@ -433,6 +433,24 @@ fn the_threat_model_names_tests_that_are_there() {
     assert_none(&missing, "the threat model in docs makes promises without a test");
 }
 
+#[test]
+fn the_documentation_stays_short() {
+    let docs = names_of(&workspace().join("docs")).into_iter().map(|name| format!("docs/{name}.md"));
+    let text = |page: &str| fs::read_to_string(workspace().join(page)).unwrap();
+    let words = |page: &str| text(page).split_whitespace().count();
+    let pages: Vec<String> = docs.filter(|page| workspace().join(page).exists()).collect();
+    let mut long: Vec<String> = pages.iter().filter(|page| words(page) > 1800).cloned().collect();
+    let total: usize = pages.iter().map(|page| words(page)).sum();
+    long.extend((total > 32_000).then(|| format!("docs: {total} words")));
+    long.extend((pages.len() > 26).then(|| format!("docs: {} pages", pages.len())));
+    long.extend((text("README.md").lines().count() > 110).then(|| "README.md".to_owned()));
+    long.extend((words("CHANGELOG.md") > 700).then(|| "CHANGELOG.md".to_owned()));
+    assert_none(
+        &long,
+        "a page has 1,800 words, docs 25 pages (and SUMMARY.md) of 32,000, README.md 110 lines, CHANGELOG.md 700 words",
+    );
+}
+
 fn texts_below(folder: &Path) -> Vec<String> {
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
     files.map(|path| fs::read_to_string(path).unwrap()).collect()
