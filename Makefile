@@ -26,7 +26,7 @@ build:
 
 lint:
 	cargo fmt --all --check
-	rustfmt --check --edition 2024 node/native/src/lib.rs python/src/lib.rs
+	rustfmt --check --edition 2024 node/native/src/lib.rs python/src/lib.rs crates/calve-core/src/strategy/*.rs
 	cargo clippy --workspace --all-targets -- -D warnings
 
 packages: ## the npm tarballs and the Python wheel for this machine, into dist/

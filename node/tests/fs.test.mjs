@@ -161,8 +161,10 @@ test('a conflict is the error that Node has, and leaves what Node leaves', async
     () => { fs.mkdirSync(at('dst/d'), { recursive: true }); fs.symlinkSync(at('src'), at('dst/directory')); },
     () => execFileSync('mkfifo', [at('src/d/fifo')]),
   ];
-  for (const conflict of conflicts) {
-    for (const options of [{}, { force: false, verbatimSymlinks: true }, { dereference: true }]) {
+  const all = [{}, { force: false, verbatimSymlinks: true }, { dereference: true }];
+  for (const [number, conflict] of conflicts.entries()) {
+    // With few rounds each conflict with one of them.
+    for (const options of Number(process.env.CALVE_ROUNDS ?? 0.1) < 1 ? [all[number % 3]] : all) {
       await both(() => { odd(at('src')); fs.symlinkSync('../file', at('src/d/up')); fs.symlinkSync('d', at('src/directory')); conflict(); }, at('src'), at('dst'), { recursive: true, ...options });
     }
   }

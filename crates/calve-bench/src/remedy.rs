@@ -5,13 +5,13 @@ use strum::IntoStaticStr;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Remedy {
-    #[error("name a directory on the file system that is to be measured")]
+    #[error("name a directory on the file system to measure")]
     ChooseDirectory,
     #[error("name a directory that you can reach")]
     ChooseReachableDirectory,
     #[error("name a place with `--into` that you may write to")]
     ChooseWritablePlace,
-    #[error("that file system is mounted read-only: name a place with `--into` that can be written to")]
+    #[error("that file system is mounted read-only: name a writable place with `--into`")]
     LeaveReadOnlyPlace,
     #[error("free some there, or name another place with `--into`")]
     FreeSpaceOrChooseAnotherPlace,

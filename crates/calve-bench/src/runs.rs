@@ -13,7 +13,7 @@ use crate::process::{self, ProcessResult};
 use crate::remedy::Remedy;
 use crate::scratch::{Room, Scratch};
 use crate::setup::{BenchSetup, Rounds};
-use crate::workload::{Leftovers, OwnTimes, Sample, Workload, WorkloadRuns};
+use crate::workload::{OwnTimes, Sample, Workload, WorkloadRuns};
 
 pub(crate) struct Runs {
     pub(crate) rows: Vec<WorkloadRuns>,
@@ -128,7 +128,7 @@ impl Bench<'_, '_> {
                 row.samples.push(Sample { round, usage, disk_bytes, stall_seconds: own.stall_seconds, others });
             }
         }
-        if self.rows[index].workload.leftovers == Leftovers::DeleteAtOnce {
+        if self.rows[index].workload.is_deleted_at_once {
             self.scratch.delete_last_run(self.setup.cancel)?;
             self.scratch.wait_for_freed_space()?;
         }
@@ -187,7 +187,7 @@ fn failure(ran: &std::io::Result<ProcessResult>, round: u32, dst: &Path, said: &
             (ended.status.code(), ended.status.signal(), with_words(ended.in_words()))
         }
         Ok(_) if fs_err::symlink_metadata(dst).is_err() => {
-            (Some(0), None, with_words("it ended well and made nothing".into()))
+            (Some(0), None, with_words("it succeeded but made nothing".into()))
         }
         Ok(_) => return None,
     };
@@ -205,18 +205,8 @@ fn order(count: usize, round: u32) -> Vec<usize> {
 
 /// Returns the numbers below `count` in an order by `seed` alone, so that a bench can be repeated exactly.
 pub(crate) fn shuffled(count: usize, seed: u64) -> Vec<usize> {
-    // SplitMix64, by Sebastiano Vigna.
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    };
     let mut order: Vec<usize> = (0..count).collect();
-    for last in (1..count).rev() {
-        order.swap(last, (next() % (last as u64 + 1)) as usize);
-    }
+    order.sort_by_cached_key(|index| *blake3::hash(format!("{seed} {index}").as_bytes()).as_bytes());
     order
 }
 

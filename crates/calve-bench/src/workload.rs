@@ -19,8 +19,8 @@ pub(crate) struct Workload {
     pub(crate) prepare: Option<PrepareFunction>,
     /// Checks a run that ended well. Returns times that the program itself measured, or a reason to count it as failed.
     pub(crate) check: Option<CheckFunction>,
-    /// Results are kept until room is needed, or deleted if they would change later runs.
-    pub(crate) leftovers: Leftovers,
+    /// Its results would change later runs. Others are kept until room is needed.
+    pub(crate) is_deleted_at_once: bool,
 }
 
 impl Workload {
@@ -32,8 +32,8 @@ impl Workload {
         argv: impl Fn(&Path) -> Vec<OsString> + 'static,
     ) -> Self {
         let (command, argv) = (command.into(), Box::new(argv));
-        let (environment, leftovers) = (Vec::new(), Leftovers::Keep);
-        Self { command, role, group, argv, environment, prepare: None, check: None, leftovers }
+        let environment = Vec::new();
+        Self { command, role, group, argv, environment, prepare: None, check: None, is_deleted_at_once: false }
     }
 }
 
@@ -64,12 +64,6 @@ impl Role {
     pub(crate) fn side(self) -> BenchSide {
         if self == Self::Peer { BenchSide::Peer } else { BenchSide::Calve }
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Leftovers {
-    Keep,
-    DeleteAtOnce,
 }
 
 /// Commands with results of equal worth: only these are compared with each other.

@@ -3,16 +3,16 @@
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use crate::error::{Error, ShownPath};
 use crate::options::CloneOptions;
 use crate::report::{FileSystemReport, Offer, ProbeReport};
 use crate::staging::{RootKind, Staging};
+use crate::strategy::IN_ORDER;
 use crate::strategy::criteria::{Criteria, RefusalReason};
 use crate::strategy::facts::Facts;
-use crate::strategy::select::{IN_ORDER, choose};
+use crate::strategy::select::choose;
 use crate::sys;
 use crate::tree::location::{Location, identity};
 use crate::tree::source::Source;
@@ -38,15 +38,13 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     };
     let options = CloneOptions::default();
     let criteria = Criteria::new(&options);
-    let chosen = match unwritable {
-        None => Some(choose(&facts, &criteria, &[])?.0.strategy),
-        Some(_) => None,
-    };
-    if let Some(reason) = &unwritable {
+    let mut chosen = None;
+    match &unwritable {
+        None => chosen = Some(choose(&facts, &criteria, &[])?.0.strategy),
         // It was not tried.
-        facts.reflink = Err(reason.clone());
+        Some(reason) => facts.reflink = Err(reason.clone()),
     }
-    let offers = IN_ORDER.map(|method| {
+    let offers = IN_ORDER.iter().map(|method| {
         let own = (method.accepts)(&facts, &criteria).err();
         let refused = own.or_else(|| unwritable.clone()).map(|reason| reason.by(method.strategy));
         Offer { strategy: method.strategy, refused }
@@ -55,7 +53,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     Ok(ProbeReport {
         src: file_system_report(src, source.directory(), source.identity().0),
         dst: file_system_report(dst, location.parent(), beside.map_or(0, |stat| identity(&stat).0)),
-        offers: offers.into(),
+        offers: offers.collect(),
         chosen,
     })
 }
@@ -63,8 +61,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
 /// Opens a location inside `dst` if that is a directory, otherwise `dst`. Returns whether it is a directory.
 fn location_of(dst: &Path) -> Result<(Location, bool), Error> {
     let inside = dst.join(".calve-probe");
-    let is_directory = rustix::fs::statat(rustix::fs::CWD, dst, AtFlags::empty())
-        .is_ok_and(|stat| sys::kind(stat) == rustix::fs::FileType::Directory);
+    let is_directory = dst.is_dir();
     let target = if is_directory { inside.as_path() } else { dst };
     let location = Location::open(target)?.ok_or_else(|| Error::io(Operation::Open, dst, Errno::INVAL))?;
     Ok((location, is_directory))

@@ -273,16 +273,18 @@ pub struct Offer {
 }
 
 /// The strategies that can be used between two paths.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProbeReport {
-    /// The file system of the source.
+    /// The source.
     pub src: FileSystemReport,
-    /// The file system of the destination, or of the directory that it would be made in.
+    /// The destination.
     pub dst: FileSystemReport,
-    /// All strategies, in order of preference.
-    pub offers: Vec<Offer>,
-    /// The strategy that [`crate::clone_tree`] would use; `None` if nothing can be made at `dst`.
+    /// The strategy that a clone would use. Null if nothing can be made at the destination.
     pub chosen: Option<Strategy>,
+    /// All strategies, in order of preference.
+    #[serde(skip)]
+    pub offers: Vec<Offer>,
 }
 
 /// The result of [`crate::reap`].

@@ -138,7 +138,7 @@ impl<'p> Staging<'p> {
     }
 
     /// Gives the staged tree its name. [`ExistingDestination::Replace`] moves the old entry to the trash in exchange.
-    pub(crate) fn publish(self, existing: ExistingDestination, protect: &[PathBuf]) -> Result<Publication, Error> {
+    pub(crate) fn publish(self, existing: ExistingDestination, protect: &[PathBuf]) -> Result<Leftover, Error> {
         let replaced = self.rename(existing, protect, true)?;
         Ok(self.finish(replaced))
     }
@@ -237,15 +237,15 @@ impl<'p> Staging<'p> {
     }
 
     /// Removes leftovers of the rename under the hidden name. The clone is published, so it cannot fail any more.
-    pub(crate) fn finish(mut self, replaced: bool) -> Publication {
+    pub(crate) fn finish(mut self, replaced: bool) -> Leftover {
         let parent = self.location.parent();
-        let Some(lock) = self.lock.take() else { return Publication::default() };
+        let Some(lock) = self.lock.take() else { return Ok(None) };
         if !replaced {
             if self.inside.is_some() {
                 let _ = rustix::fs::unlinkat(parent, lock.name(), AtFlags::REMOVEDIR);
             }
             lock.remove(parent);
-            return Publication::default();
+            return Ok(None);
         }
         let gone = match self.inside {
             // The old entry is now in the staged directory.
@@ -253,16 +253,11 @@ impl<'p> Staging<'p> {
             None => self.trash(&lock),
         };
         match gone {
-            Ok(trashed) => {
-                lock.remove(parent);
-                Publication { trashed, ..Publication::default() }
-            }
+            Ok(_) => lock.remove(parent),
             // It stays under the hidden name, and the next run sweeps it.
-            Err(error) => {
-                lock.leave();
-                Publication { left: Some(error), ..Publication::default() }
-            }
+            Err(_) => lock.leave(),
         }
+        gone
     }
 
     /// Moves the replaced entry, now under the hidden name, to the trash. Deletes anything but a directory at once.
@@ -286,12 +281,8 @@ pub(crate) fn inherit_nothing(root: BorrowedFd<'_>) -> sys::Result<()> {
     rustix::fs::fchmod(root, Mode::RWXU)
 }
 
-#[derive(Default)]
-pub(crate) struct Publication {
-    pub(crate) trashed: Option<TrashedTree>,
-    /// The reason why the old entry is still there, under the hidden name.
-    pub(crate) left: Option<Error>,
-}
+/// The trash with the old tree, or the reason why the old entry is still there, under the hidden name.
+pub(crate) type Leftover = Result<Option<TrashedTree>, Error>;
 
 /// Deletes a lock's entry in the foreground, even if the caller wants to stop: nothing may be left behind.
 fn remove_now(parent: BorrowedFd<'_>, lock: &Lock, path: &Path) -> Result<(), Error> {

@@ -74,64 +74,28 @@ pub fn add<'h, W>(
     is_complete: impl FnOnce(&mut AddedEnvironment<'_>),
     cancel: &CancelToken,
 ) -> std::result::Result<AddOutcome<'h>, AddFailure> {
-    let AddOptions { worktree: wanted, agent, .. } = options;
-    let _turn = match agent.as_ref().map(|maker| answer_agent(wanted, maker, cancel)).transpose()? {
-        Some(ControlFlow::Break(path)) => return Ok(AddOutcome::Ready(path)),
-        Some(ControlFlow::Continue(turn)) => Some(turn),
-        None => None,
+    let _turn = match answer_agent(options, cancel)? {
+        ControlFlow::Break(path) => return Ok(AddOutcome::Ready(path)),
+        ControlFlow::Continue(turn) => turn,
     };
     let watch = begin();
-    let mut prepared = Prepared { hook: None, data_source: None, early: None };
-    let added = worktree::add_after(wanted, |upcoming| prepared.prepare(host, upcoming, options, cancel));
+    let mut addition = Addition { host, options, cancel, hook: None, data_source: None, early: None };
+    let report = worktree::add_after(&options.worktree, |upcoming| addition.prepare(upcoming));
     drop(watch);
-    let added = added?;
-    if added.trash_waits
-        && let Some(parent) = added.worktree.path.parent()
-    {
-        host.reap(parent);
-    }
-    let Prepared { hook, data_source, early } = prepared;
-    let incomplete = Incomplete {
-        root: &added.worktree.path,
-        donor: &added.worktree.donor,
-        files: &added.files.untracked,
-        env_file: options.env_file.as_deref(),
-        maker: Maker::Calve,
-        data_from: &options.data_from,
-        // An untrusted pull request gets none of the user's data.
-        data_source: data_source.as_ref().filter(|_| !added.worktree.provenance.is_untrusted()),
-        consent: options.consent,
-    };
-    let own = OwnParts::make(host, &incomplete, early, cancel);
-    let mut added = AddedEnvironment { report: added, own };
+    let mut added = addition.complete(report?);
     is_complete(&mut added);
-    let mut earlier = std::mem::take(&mut added.own.errors);
-    let lacks_hook = hook.is_some() && !earlier.is_empty();
-    let failed = match earlier.pop() {
-        Some(error) => Some(error),
-        None => finish(host, &added, hook, options, cancel).err(),
-    };
-    let Some(error) = failed else { return Ok(AddOutcome::Added(Box::new(added))) };
-    let worktree = &added.report.worktree;
-    let rest = match agent {
-        Some(_) => AddRest::TakenBack(Box::new(take_back(host, worktree, &options.protect))),
-        None => AddRest::Worktree { path: worktree.path.clone(), lacks_hook },
-    };
-    Err(AddFailure { error: Box::new(error), earlier, rest })
+    addition.finish(added)
 }
 
 /// Returns the agent's finished worktree, perhaps made by another process just now. If the branch is free, returns the
 /// turn to make one, to be held until that is finished.
-fn answer_agent(
-    wanted: &worktree::AddOptions,
-    maker: &str,
-    cancel: &CancelToken,
-) -> Result<ControlFlow<PathBuf, AgentTurn>> {
-    let worktree::AddOptions { start, branch, base, .. } = wanted;
+fn answer_agent(options: &AddOptions, cancel: &CancelToken) -> Result<ControlFlow<PathBuf, Option<AgentTurn>>> {
+    let Some(maker) = &options.agent else { return Ok(ControlFlow::Continue(None)) };
+    let worktree::AddOptions { start, branch, base, .. } = &options.worktree;
     let turn = AgentTurn::wait(start, branch, cancel)?;
     let named = ShownPath(Path::new(branch));
     let (text, remedy) = match for_agent(start, branch, base.as_deref(), maker)? {
-        AgentBranch::Free => return Ok(ControlFlow::Continue(turn)),
+        AgentBranch::Free => return Ok(ControlFlow::Continue(Some(turn))),
         // A returning agent gets its old worktree.
         AgentBranch::Ready(path) => return Ok(ControlFlow::Break(path)),
         AgentBranch::TakenByMain(path) => (
@@ -155,30 +119,94 @@ fn answer_agent(
 /// The hook's text and the main worktree.
 type WantedHook = (String, Option<PathBuf>);
 
-struct Prepared<'h> {
+/// A worktree that is being added, with the parts that were prepared for it.
+struct Addition<'h, 'a> {
+    host: &'h dyn Host,
+    options: &'a AddOptions,
+    cancel: &'a CancelToken,
     hook: Option<WantedHook>,
     data_source: Option<WorktreeId>,
     early: Option<EarlyClones<'h>>,
 }
 
-impl<'h> Prepared<'h> {
+impl<'h> Addition<'h, '_> {
     /// Fails if a place or data that the user named is missing, or the user does not approve the hook.
-    fn prepare(
-        &mut self,
-        host: &'h dyn Host,
-        upcoming: &mut AddIntent,
-        options: &AddOptions,
-        cancel: &CancelToken,
-    ) -> Result<()> {
-        check_env_file(options, &upcoming.donor, &upcoming.head)?;
-        self.data_source = options.data_from.source(host, &upcoming.donor)?;
-        let requests = options.data_from.requests(host, &upcoming.services, self.data_source.as_ref())?;
-        self.hook = hook_to_run(host, upcoming, options.consent, cancel)?;
+    fn prepare(&mut self, upcoming: &mut AddIntent) -> Result<()> {
+        let Self { host, options: AddOptions { data_from, .. }, cancel, .. } = *self;
+        check_env_file(self.options, &upcoming.donor, &upcoming.head)?;
+        self.data_source = data_from.source(host, &upcoming.donor)?;
+        let requests = data_from.requests(host, &upcoming.services, self.data_source.as_ref())?;
+        self.hook = self.hook_to_run(upcoming)?;
         upcoming.data_source = self.data_source.as_ref().map(|owner| owner.id.clone());
         if !requests.is_empty() {
             self.early = Some(EarlyClones::begin(host, database_home(host)?, requests, cancel));
         }
         Ok(())
+    }
+
+    fn hook_to_run(&self, upcoming: &AddIntent) -> Result<Option<WantedHook>> {
+        let consent = self.options.consent;
+        let text = upcoming.hooks.post_add.clone().filter(|_| consent != Consent::Nothing);
+        let Some(text) = text else { return Ok(None) };
+        if consent == Consent::Approved {
+            consent::require(self.host, &repository_of(&upcoming.donor)?, Hook::PostAdd, &text, self.cancel)?;
+        }
+        Ok(Some((text, upcoming.main.clone())))
+    }
+
+    /// Adds the parts of its own to a worktree with its files.
+    fn complete(&mut self, report: AddReport) -> AddedEnvironment<'h> {
+        let AddReport { worktree: added, files, .. } = &report;
+        if let Some(parent) = added.path.parent().filter(|_| report.trash_waits) {
+            self.host.reap(parent);
+        }
+        let incomplete = Incomplete {
+            root: &added.path,
+            donor: &added.donor,
+            files: &files.untracked,
+            env_file: self.options.env_file.as_deref(),
+            maker: Maker::Calve,
+            data_from: &self.options.data_from,
+            // An untrusted pull request gets none of the user's data.
+            data_source: self.data_source.as_ref().filter(|_| !added.provenance.is_untrusted()),
+            consent: self.options.consent,
+        };
+        let own = OwnParts::make(self.host, &incomplete, self.early.take(), self.cancel);
+        AddedEnvironment { report, own }
+    }
+
+    /// Runs the hook if all went well. Takes an agent's unfinished worktree back.
+    fn finish(self, mut added: AddedEnvironment<'h>) -> std::result::Result<AddOutcome<'h>, AddFailure> {
+        let mut earlier = std::mem::take(&mut added.own.errors);
+        let lacks_hook = self.hook.is_some() && !earlier.is_empty();
+        let worktree = &added.report.worktree;
+        let Some(error) = earlier.pop().or_else(|| self.run_hook(&added).err()) else {
+            return Ok(AddOutcome::Added(Box::new(added)));
+        };
+        let rest = match self.options.agent {
+            Some(_) => AddRest::TakenBack(Box::new(take_back(self.host, worktree, &self.options.protect))),
+            None => AddRest::Worktree { path: worktree.path.clone(), lacks_hook },
+        };
+        Err(AddFailure { error: Box::new(error), earlier, rest })
+    }
+
+    fn run_hook(&self, added: &AddedEnvironment<'_>) -> Result<()> {
+        let Self { host, options, cancel, .. } = self;
+        let AddedEnvironment { report: AddReport { worktree: added, .. }, own } = added;
+        if let Some((text, main)) = &self.hook {
+            let surroundings = HookEnvironment {
+                worktree: added.path.clone(),
+                main: main.clone(),
+                source: Some(added.donor.clone()),
+                branch: added.target.branch.clone(),
+                commit: Some(added.target.oid.clone()),
+                ..HookEnvironment::default()
+            };
+            // An agent would have no worktree at all where nobody has made a template.
+            let may_lack_data = options.agent.is_some() || matches!(options.data_from, DataFrom::Nowhere);
+            own.run_hook(*host, text, surroundings, may_lack_data, cancel)?;
+        }
+        options.agent.as_deref().map_or(Ok(()), |maker| Ok(worktree::finish_for_agent(&added.path, maker)?))
     }
 }
 
@@ -190,42 +218,6 @@ fn check_env_file(options: &AddOptions, donor: &Path, commit: &str) -> Result<()
         }
         _ => Ok(()),
     }
-}
-
-fn hook_to_run(
-    host: &dyn Host,
-    upcoming: &AddIntent,
-    consent: Consent,
-    cancel: &CancelToken,
-) -> Result<Option<WantedHook>> {
-    let text = upcoming.hooks.post_add.clone().filter(|_| consent != Consent::Nothing);
-    let Some(text) = text else { return Ok(None) };
-    if consent == Consent::Approved {
-        consent::require(host, &repository_of(&upcoming.donor)?, Hook::PostAdd, &text, cancel)?;
-    }
-    Ok(Some((text, upcoming.main.clone())))
-}
-
-fn finish(
-    host: &dyn Host,
-    added: &AddedEnvironment<'_>,
-    hook: Option<WantedHook>,
-    options: &AddOptions,
-    cancel: &CancelToken,
-) -> Result<()> {
-    let AddedEnvironment { report: AddReport { worktree: added, .. }, own } = added;
-    if let Some((text, main)) = hook {
-        let surroundings = HookEnvironment {
-            worktree: added.path.clone(),
-            main,
-            source: Some(added.donor.clone()),
-            branch: added.target.branch.clone(),
-            commit: Some(added.target.oid.clone()),
-            ..HookEnvironment::default()
-        };
-        own.run_hook(host, &text, surroundings, &options.data_from, cancel)?;
-    }
-    options.agent.as_deref().map_or(Ok(()), |maker| Ok(worktree::finish_for_agent(&added.path, maker)?))
 }
 
 pub struct AddPlan<'h> {

@@ -97,20 +97,20 @@ impl<'h> OwnParts<'h> {
         Ok(())
     }
 
-    /// Runs the post-add hook. Fails while a service has no data, unless the user wanted none: then it only warns.
+    /// Runs the post-add hook. While a service has no data, it warns instead if `may_lack_data`, and fails otherwise.
     pub(crate) fn run_hook(
         &self,
         host: &dyn Host,
         text: &str,
         surroundings: HookEnvironment,
-        data_from: &DataFrom,
+        may_lack_data: bool,
         cancel: &CancelToken,
     ) -> Result<()> {
         const NOT_RUN: &str = "the post-add hook did not run";
         let Some(services) = &self.services else { return Ok(()) };
         let variables = match Environment::of_command(&self.ports, services) {
             Ok(variables) => variables,
-            Err(why) if matches!(data_from, DataFrom::Nowhere) => {
+            Err(why) if may_lack_data => {
                 let why = Error::failed(why.to_string(), Remedy::RunCommandsAfterUp);
                 host.report(Event::Failure(NOT_RUN, why));
                 return Ok(());

@@ -17,7 +17,7 @@ pub enum Consent {
 }
 
 pub fn approvals(host: &dyn Host) -> Result<Approvals> {
-    Ok(Approvals::at(place_in_home(host, "approved-hooks", "it is not known which hooks you have approved")?))
+    Ok(Approvals::at(place_in_home(host, "approved-hooks", "no directory for approvals")?))
 }
 
 pub fn approvals_failed(error: calve_git::Error) -> Error {

@@ -57,7 +57,7 @@ impl<'h> LeavingServices<'h> {
     pub(crate) fn end(&mut self, written: LossRule) -> Result<()> {
         match (self.unreadable.take(), written) {
             (Some(error), LossRule::Accept) => {
-                self.host.report(Event::Warning(format!("data of this worktree stays: {error}")));
+                self.host.report(Event::Warning(format!("this worktree's data was not removed: {error}")));
             }
             (Some(error), LossRule::Refuse) => return Err(error),
             (None, _) => {}

@@ -55,7 +55,7 @@ pub(crate) fn noted(host: &dyn Host, root: &Path, id: &str) -> Result<Option<Wor
     let others = worktrees_of(root)?.others;
     let found = others.iter().filter_map(|other| WorktreeId::read(other).ok()?).find(|owner| owner.id == id);
     if found.is_none() {
-        let text = "the worktree whose data this one was to get is gone, so it gets that of the template";
+        let text = "the source worktree is gone, so the data comes from the template";
         host.report(Event::Warning(text.into()));
     }
     Ok(found)

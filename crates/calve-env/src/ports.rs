@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::host::{Host, place_in_home};
 
 fn leases(host: &dyn Host) -> Result<Leases> {
-    Ok(Leases::at(place_in_home(host, "ports", "it is not known which worktree has which port")?))
+    Ok(Leases::at(place_in_home(host, "ports", "no directory for port leases")?))
 }
 
 /// Calls `with` for the leases, the worktree at `root` and its configured ports, if it has any.

@@ -22,10 +22,10 @@ pub enum Remedy {
     #[error("read its log: calve logs {0}")]
     ReadLog(String),
     #[error(
-        "install that version again, and the data is as it was; or make the template `{template}` anew, and give the data up for it: calve reset {service}"
+        "install that version again to keep the data; or rebuild the template `{template}`, and discard the data: calve reset {service}"
     )]
     RestoreVersion { service: String, template: String },
-    #[error("to go on with its data, name its template or engine again; `calve reset {0}` gives the data up")]
+    #[error("to go on with its data, name its template or engine again; `calve reset {0}` discards the data")]
     GiveUpForEngine(String),
     #[error("`calve up` in that worktree clones the data of its services")]
     StartServicesThere,
@@ -35,7 +35,7 @@ pub enum Remedy {
     NamePresentDirectory,
     #[error("`calve worktree list` shows what there is")]
     ListWorktrees,
-    #[error("take what `create` writes out of `inputs` in .calve.toml")]
+    #[error("in .calve.toml, remove from `inputs` the files that `create` writes")]
     CorrectWrittenInputs,
     #[error("correct `inputs` in .calve.toml")]
     CorrectInputs,
@@ -47,11 +47,11 @@ pub enum Remedy {
     StartServices,
     #[error("`calve hook approve` shows it and approves it, and `calve up` then runs it")]
     ApproveAndStartServices,
-    #[error("put right what the command said; `calve up` runs it again")]
+    #[error("fix what the command reported; `calve up` runs it again")]
     CorrectCommand,
-    #[error("put right what the command said; `calve reset {0}` runs it again")]
+    #[error("fix what the command reported; `calve reset {0}` runs it again")]
     CorrectCommandOfReset(String),
-    #[error("remove it, and `calve up` makes it again: calve db template remove {0}")]
+    #[error("remove it, and `calve up` rebuilds it: calve db template remove {0}")]
     RemoveTemplate(String),
     #[error("let it use `{0}`")]
     UseVariable(String),
@@ -61,14 +61,14 @@ pub enum Remedy {
     ApproveHook,
     #[error("check who may write there: approvals are kept under $CALVE_HOME")]
     CheckApprovals,
-    #[error("the worktree is there; put right what the hook said, and run its commands in it yourself")]
+    #[error("the worktree is there; fix what the hook reported, and run its commands in it yourself")]
     RunCommandsOfHook,
     #[error("once `calve up` has cloned it, run the commands of `hooks.post-add` in the worktree yourself")]
     RunCommandsAfterUp,
-    #[error("the worktree is still there; put right what the hook said, or use `--no-hooks`")]
+    #[error("the worktree is still there; fix what the hook reported, or use `--no-hooks`")]
     CorrectHook,
     #[error(
-        "take that out of the hook in .calve.toml; if the worktree was moved, run `git worktree repair NEW-PATH`, otherwise `calve worktree prune` forgets it"
+        "remove that command from the hook in .calve.toml; if the worktree was moved, run `git worktree repair NEW-PATH`, otherwise `calve worktree prune` forgets it"
     )]
     LeaveWorktree,
     #[error("ask for another name: an agent gets a worktree of its own")]

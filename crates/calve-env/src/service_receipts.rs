@@ -57,15 +57,11 @@ fn receipt(home: &Home, name: &str, wanted: Option<&ServiceConfig>, made: Option
             (Some(made), _) => made.template.clone(),
             (None, wanted) => wanted.map(|wanted| wanted.template.clone()).unwrap_or_default(),
         },
-        reset_template: None,
         state,
         url: made.map(|made| made.address(home)).transpose()?.map(|address| address.url),
         server: made.map(|made| made.name.clone()),
         data_directory: made.map(|made| path(made.data_directory())),
-        data_from: None,
-        no_data_because: None,
-        memory_bytes: None,
-        disk_bytes: None,
+        ..ServiceReceipt::default()
     })
 }
 

@@ -226,7 +226,7 @@ impl<'h> Services<'h> {
         let wanted = self.wanted.get(&made.service).and_then(|config| template::other_engine(home, config, made));
         let Some(wanted) = wanted else { return Ok(()) };
         let (name, engine) = (&made.service, &made.program.engine);
-        let text = format!("the service `{name}` was made with {engine}, and .calve.toml wants {wanted} now");
+        let text = format!("the service `{name}` was made with {engine}, but .calve.toml now asks for {wanted}");
         Err(Error::refused(text, Remedy::GiveUpForEngine(name.clone())))
     }
 

@@ -64,5 +64,5 @@ fn hook(host: &dyn Host, filled: &FillReport, own: &OwnParts<'_>, cancel: &Cance
     let (worktree, source) = (filled.path.clone(), Some(filled.donor.clone()));
     let main = worktrees_of(&filled.path)?.main;
     let surroundings = HookEnvironment { worktree, main, source, ..HookEnvironment::default() };
-    own.run_hook(host, &text, surroundings, &DataFrom::Donor, cancel)
+    own.run_hook(host, &text, surroundings, true, cancel)
 }

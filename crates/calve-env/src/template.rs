@@ -46,8 +46,7 @@ pub(crate) fn ready(
         calve_db::remove_template(home, &name)?;
         name = now;
     }
-    let text =
-        format!("the files that are the `inputs` of the service `{service}` change whenever its template is made");
+    let text = format!("making the template of the service `{service}` changes its own `inputs`");
     Err(Error::failed(text, Remedy::CorrectWrittenInputs))
 }
 
@@ -115,7 +114,7 @@ fn make(
 ) -> Result<()> {
     if provenance_of(root)?.is_untrusted() {
         let text =
-            format!("nothing has made the template of the service `{service}` yet, and a pull request makes none");
+            format!("the template of the service `{service}` does not exist yet, and a pull request may not create it");
         return Err(Error::refused(text, Remedy::StartServicesInOwnWorktree));
     }
     match (recipe.command.as_deref(), consent) {
@@ -153,7 +152,7 @@ fn make(
             Remedy::CorrectCommand,
         ),
         DbError::NotConnected { .. } => Error::failed(
-            format!("the create command of the service `{service}` ended well, but never connected to its server"),
+            format!("the create command of the service `{service}` succeeded, but never connected to its server"),
             Remedy::UseVariable(config.variable.clone()),
         ),
         DbError::TemplateDamaged { .. } => Error::refused(error.to_string(), Remedy::RemoveTemplate(name.to_owned())),

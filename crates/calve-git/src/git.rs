@@ -54,11 +54,13 @@ pub struct Git {
     /// Precede every command.
     options: Vec<String>,
     is_confined: bool,
+    is_offline: bool,
 }
 
 impl Git {
     pub fn at(directory: impl Into<PathBuf>) -> Git {
-        Git { directory: directory.into(), environment: Vec::new(), options: Vec::new(), is_confined: false }
+        let directory = directory.into();
+        Git { directory, environment: Vec::new(), options: Vec::new(), is_confined: false, is_offline: false }
     }
 
     /// Returns git as if started in `directory`, without any program that a tree could bring.
@@ -69,6 +71,11 @@ impl Git {
     pub fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Git {
         self.environment.push((name.into(), value.into()));
         self
+    }
+
+    /// Keeps git from fetching missing objects of a partial clone. Without them, most commands fail.
+    pub(crate) fn offline(self) -> Git {
+        Git { is_offline: true, ..self }
     }
 
     /// Keeps git from running programs that the repository's own configuration names. The user's global ones still run.
@@ -86,8 +93,24 @@ impl Git {
         &self.directory
     }
 
-    /// Returns a command for arguments: in English, without questions, input, another repository, or untrusted code.
+    /// Returns a command for arguments: in English, without questions, input, another repository, or untrusted code. It
+    /// fetches nothing, not even missing objects of a partial clone.
     pub fn command(&self) -> Command {
+        let mut command = self.unlimited();
+        // Git before 2.45 heeds only the second.
+        command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none");
+        command
+    }
+
+    /// Returns a command that may fetch, and the guard against processes without end, which has its events written to a
+    /// new file.
+    pub fn fetching(&self, events: &Path) -> Result<(Command, Nesting)> {
+        let mut command = self.unlimited();
+        let nesting = Nesting::watch(&mut command, events)?;
+        Ok((command, nesting))
+    }
+
+    fn unlimited(&self) -> Command {
         let mut command = if self.is_confined() {
             let git = || confined::without_relative_path(Command::new(program()));
             confined::confined_git(self.prepared(git()).args(SCOPED_SETTINGS), git())
@@ -118,33 +141,53 @@ impl Git {
         command
     }
 
-    /// Runs git to its end, whatever its exit code. Waits briefly while another git has one of its files locked.
+    /// Runs git to its end, whatever its exit code.
     pub fn output<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Output> {
-        unless_locked(|| self.command().args(arguments).output()).map_err(Error::start(&self.directory))
+        self.ended(|mut command| command.args(arguments).output())
+    }
+
+    /// Runs git, and again with a connection if it lacks objects of a partial clone. Waits briefly while another git has
+    /// one of its files locked.
+    fn ended(&self, run: impl Fn(Command) -> std::io::Result<Output>) -> Result<Output> {
+        let output = unless_locked(|| run(self.command())).map_err(Error::start(&self.directory))?;
+        match !self.is_offline && was_kept_from_fetching(&String::from_utf8_lossy(&output.stderr)) {
+            true => self.guarded(run),
+            false => Ok(output),
+        }
+    }
+
+    /// Runs git with a connection, and ends it if it would never end.
+    fn guarded(&self, run: impl Fn(Command) -> std::io::Result<Output>) -> Result<Output> {
+        unless_locked(|| {
+            let events = tempfile::NamedTempFile::new()?;
+            let (command, mut nesting) = self.fetching(events.path())?;
+            let is_over = AtomicBool::new(false);
+            let (output, is_endless) = std::thread::scope(|scope| {
+                let guard = scope.spawn(|| nesting.guard(&is_over, &[getpgrp()]));
+                let output = run(command);
+                is_over.store(true, Ordering::Relaxed);
+                guard.thread().unpark();
+                (output, joined(guard))
+            });
+            match is_endless? {
+                true => Err(Error::refused(ENDLESS, Remedy::Transfer(TransferFailure::SourceShallow))),
+                false => output.map_err(Error::start(&self.directory)),
+            }
+        })
     }
 
     /// Runs git as [`Git::run`] does, with this input.
     pub fn fed<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> Result<Vec<u8>> {
-        self.fed_and_heard(arguments, input).map(|(output, _)| output)
+        let output = self.ended(|mut command| feed(command.args(arguments), input))?;
+        self.judged(arguments, output)
     }
 
-    /// Also returns the standard error of git and the programs that it started.
-    pub(crate) fn fed_and_heard<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> Result<(Vec<u8>, String)> {
-        let start = Error::start(&self.directory);
-        let mut command = self.command();
-        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(start)?;
-        let stdin = child.stdin.take();
-        let output = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                // If git ends early, its exit code and message say why.
-                let _ = stdin.map(|mut stdin| stdin.write_all(input));
-            });
-            child.wait_with_output()
-        });
-        let output = output.map_err(start)?;
+    /// Runs git as [`Git::fed`] does, with a connection. Returns the standard error of git and the programs that it
+    /// started.
+    pub(crate) fn transfer<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> Result<String> {
+        let output = self.guarded(|mut command| feed(command.args(arguments), input))?;
         let said = redact::prose(String::from_utf8_lossy(&output.stderr).trim());
-        Ok((self.judged(arguments, output)?, said))
+        self.judged(arguments, output).map(|_| said)
     }
 
     /// Returns git's output. An exit code other than 0 is an error with git's message.
@@ -157,8 +200,7 @@ impl Git {
     pub(crate) fn blob(&self, oid: &str, most: u64) -> Result<Option<Vec<u8>>> {
         let start = Error::start(&self.directory);
         let mut command = self.command();
-        // Git before 2.45 fetches a missing object all the same.
-        command.args(["cat-file", "blob", oid]).env("GIT_NO_LAZY_FETCH", "1");
+        command.args(["cat-file", "blob", oid]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(start)?;
         let mut contents = Vec::new();
         let read = child.stdout.take().map_or(Ok(0), |stdout| stdout.take(most + 1).read_to_end(&mut contents));
@@ -170,17 +212,15 @@ impl Git {
 
     /// Returns the objects' contents as [`Git::blob`] does, by two processes in all. Fails if one cannot be read.
     pub(crate) fn blobs(&self, oids: &[String], most: u64) -> Result<Vec<Option<Vec<u8>>>> {
-        // Here, too, git before 2.45 fetches them.
-        let git = self.clone().with("GIT_NO_LAZY_FETCH", "1");
         let mut found = vec![None; oids.len()];
-        let sizes = git.sizes(oids)?.into_iter().enumerate();
+        let sizes = self.sizes(oids)?.into_iter().enumerate();
         let small: Vec<usize> =
             sizes.filter(|(_, size)| size.is_some_and(|size| size <= most)).map(|(at, _)| at).collect();
         if small.is_empty() {
             return Ok(found);
         }
         let names: String = small.iter().flat_map(|&at| [&oids[at], "\n"]).collect();
-        let said = git.fed(&["cat-file", "--batch=%(objectsize)"], names.as_bytes())?;
+        let said = self.fed(&["cat-file", "--batch=%(objectsize)"], names.as_bytes())?;
         let mut rest = said.as_slice();
         for at in small {
             let Some((contents, after)) = first_of_batch(rest) else { break };
@@ -190,41 +230,22 @@ impl Git {
         Ok(found)
     }
 
+    /// Returns the objects' sizes; `None` for those that are missing here.
     pub(crate) fn sizes(&self, oids: &[String]) -> Result<Vec<Option<u64>>> {
         if oids.is_empty() {
             return Ok(Vec::new());
         }
-        let said = self.fed(&["cat-file", "--batch-check=%(objectsize)"], (oids.join("\n") + "\n").as_bytes())?;
+        let git = self.clone().offline();
+        let said = git.fed(&["cat-file", "--batch-check=%(objectsize)"], (oids.join("\n") + "\n").as_bytes())?;
         // "OID missing", as for a submodule's commit, is no number.
         Ok(said.split(|&byte| byte == b'\n').map(|line| std::str::from_utf8(line).ok()?.parse().ok()).collect())
-    }
-
-    /// Runs git as [`Git::run`] does, but for a transfer with a server, and ends it if it would never end.
-    pub(crate) fn transfer<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<()> {
-        let events = tempfile::NamedTempFile::new()?;
-        let mut command = self.command();
-        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut nesting = Nesting::watch(&mut command, events.path())?;
-        let child = command.spawn().map_err(Error::start(&self.directory))?;
-        let is_over = AtomicBool::new(false);
-        let (output, is_endless) = std::thread::scope(|scope| {
-            let guard = scope.spawn(|| nesting.guard(&is_over, &[getpgrp()]));
-            let output = child.wait_with_output();
-            is_over.store(true, Ordering::Relaxed);
-            (output, joined(guard))
-        });
-        let output = output.map_err(Error::start(&self.directory))?;
-        match is_endless? {
-            true => Err(Error::refused(ENDLESS, Remedy::Transfer(TransferFailure::SourceShallow))),
-            false => self.judged(arguments, output).map(|_| ()),
-        }
     }
 
     /// Returns a server's answer if git succeeds. Asks the user nothing, and kills a slow git with its process group.
     pub(crate) fn ask_server<A: AsRef<OsStr>>(&self, arguments: &[A], at_most: Duration) -> Result<Option<String>> {
         let start = Error::start(&self.directory);
         let mut printed = tempfile::tempfile()?;
-        let mut command = self.command();
+        let mut command = self.unlimited();
         command.args(arguments).stdout(printed.try_clone()?).stderr(Stdio::null()).process_group(0);
         // Without these, ssh would ask on the terminal, whatever its input is.
         command.env("GIT_ASKPASS", "false").env("SSH_ASKPASS", "false").env("SSH_ASKPASS_REQUIRE", "force");
@@ -251,9 +272,7 @@ impl Git {
 
     /// Runs git with `lock` as its unread input: the lock is held until git ends, even if this process is killed first.
     pub(crate) fn run_holding<A: AsRef<OsStr>>(&self, lock: &File, arguments: &[A]) -> Result<Vec<u8>> {
-        let start = Error::start(&self.directory);
-        let run = || self.command().args(arguments).stdin(lock.try_clone()?).output();
-        let output = unless_locked(run).map_err(start)?;
+        let output = self.ended(|mut command| command.args(arguments).stdin(lock.try_clone()?).output())?;
         self.judged(arguments, output)
     }
 
@@ -294,6 +313,18 @@ impl Git {
     }
 }
 
+fn feed(command: &mut Command, input: &[u8]) -> std::io::Result<Output> {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let stdin = child.stdin.take();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // If git ends early, its exit code and message say why.
+            let _ = stdin.map(|mut stdin| stdin.write_all(input));
+        });
+        child.wait_with_output()
+    })
+}
+
 /// Splits `SIZE\nCONTENTS\n…` into the contents and the rest.
 fn first_of_batch(said: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = said.iter().position(|&byte| byte == b'\n')?;
@@ -316,11 +347,11 @@ fn program() -> &'static Path {
     })
 }
 
-/// As long as git itself waits for a packed reference's lock. It does not wait for its configuration's or an index's.
+/// As long as git itself waits for the lock of packed references. It waits for no other so long, and for most not at all.
 const LOCKED_AT_MOST: Duration = Duration::from_secs(1);
 
 /// Runs git again while another one locks a file that it wants to write. It has written nothing then, or the same.
-fn unless_locked(mut run: impl FnMut() -> std::io::Result<Output>) -> std::io::Result<Output> {
+fn unless_locked<E>(mut run: impl FnMut() -> std::result::Result<Output, E>) -> std::result::Result<Output, E> {
     let give_up = Instant::now() + LOCKED_AT_MOST;
     loop {
         let output = run()?;
@@ -335,7 +366,15 @@ fn is_locked(said: &str) -> bool {
     said.lines().any(|line| match line.split_once("could not lock config file ") {
         // Some commands give no reason.
         Some((_, path)) => path.ends_with(": File exists") || !path.contains(": "),
-        None => line.contains("index.lock': File exists"),
+        None => line.contains(".lock': File exists"),
+    })
+}
+
+/// Returns whether git wanted to fetch an object of a partial clone (its promisor-remote.c and transport.c).
+fn was_kept_from_fetching(said: &str) -> bool {
+    said.lines().any(|line| {
+        line.ends_with("lazy fetching disabled; some objects may not be available")
+            || line.starts_with("fatal: transport '") && line.ends_with("' not allowed")
     })
 }
 
@@ -345,12 +384,40 @@ mod tests {
 
     #[test]
     fn locks_are_known_by_gits_words() {
-        assert!(is_locked("error: could not lock config file .git/config: File exists\n"));
         assert!(is_locked("error: could not lock config file .git/config\nwarning: Update of config-file failed"));
         assert!(is_locked("fatal: Unable to create '/a b/.git/index.lock': File exists.\n\nAnother git process seems"));
         for other in ["error: could not lock config file .git/config: Permission denied", "File exists", ""] {
             assert!(!is_locked(other), "{other}");
         }
+    }
+
+    #[test]
+    fn each_way_to_run_git_waits_for_each_lock() {
+        let place = tempfile::tempdir().unwrap();
+        let [up, git] = ["up", "here"].map(|name| Git::at(place.path().join(name)));
+        Git::at(place.path()).run(&["init", "-q", "up"]).unwrap();
+        let commit = ["-c", "user.name=A", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "one"];
+        (0..2).for_each(|_| drop(up.run(&commit).unwrap()));
+        let url = format!("file://{}", up.directory().display());
+        Git::at(place.path()).run(&["clone", "-q", "--depth=1", &url, "here"]).unwrap();
+        let pack = ["-c", "core.packedRefsTimeout=0", "pack-refs", "--all"];
+        let index = b"100644 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\tempty\n";
+        let lock = tempfile::tempfile().unwrap();
+        let while_locked = |name: &str, work: &dyn Fn() -> Result<()>| {
+            let lock = place.path().join("here/.git").join(name);
+            fs_err::write(&lock, "").unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(Duration::from_millis(150));
+                    fs_err::remove_file(&lock).unwrap();
+                });
+                work().unwrap_or_else(|error| panic!("{name}: {error}"));
+            });
+        };
+        while_locked("config.lock", &|| git.run(&["config", "a.b", "c"]).map(drop));
+        while_locked("index.lock", &|| git.fed(&["update-index", "--index-info"], index).map(drop));
+        while_locked("packed-refs.lock", &|| git.run_holding(&lock, &pack).map(drop));
+        while_locked("shallow.lock", &|| git.transfer(&["fetch", "-q", "--unshallow"], b"").map(drop));
     }
 
     #[test]

@@ -36,7 +36,6 @@ pub use error::{Error, Result};
 pub use foreign_variables::configured_variables;
 pub use git::Git;
 pub use nesting::Nesting;
-pub use redact::Url;
 pub use remedy::{HidingMark, Remedy, UnfinishedOperation};
 pub use repository::provenance::{provenance_of, trust_commit};
 pub use trust::Provenance;

@@ -39,7 +39,7 @@ pub struct Nesting {
 
 impl Nesting {
     /// Makes git write its events to a file, which must have none yet, and reads them from there.
-    pub fn watch(command: &mut Command, events: &Path) -> Result<Nesting> {
+    pub(crate) fn watch(command: &mut Command, events: &Path) -> Result<Nesting> {
         fs_err::OpenOptions::new().create(true).append(true).open(events)?;
         // Set if this process was itself started by git, as an alias or a hook.
         command.env("GIT_TRACE2_EVENT", events).env_remove("GIT_TRACE2_PARENT_SID");
@@ -88,7 +88,7 @@ impl Nesting {
                 self.end(groups)?;
                 return Ok(true);
             }
-            thread::sleep(PAUSE);
+            thread::park_timeout(PAUSE);
         }
         Ok(false)
     }

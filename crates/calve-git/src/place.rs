@@ -31,7 +31,7 @@ impl Place {
     /// Refuses a repository's place that is behind a link or in another repository. Makes nothing.
     pub(crate) fn check(&self) -> Result<()> {
         let Place::Below { root, below } = self else { return Ok(()) };
-        open_below(root, below, MissingDirectory::Ends).map(|_| ())
+        open_below(root, below, false).map(|_| ())
     }
 
     /// Makes the parent directory. Returns the place without links, and the parent if that must stay the same one
@@ -45,15 +45,15 @@ impl Place {
             Place::Below { root, below } => {
                 let root = fs_err::canonicalize(root)?;
                 check_name(&root.join(below))?;
-                let directory = open_below(&root, below, MissingDirectory::Made)?;
+                let directory = open_below(&root, below, true)?;
                 Ok((root.join(below), directory))
             }
         }
     }
 }
 
-/// Opens the parent directory of a repository's place. Refuses one behind a link, or in another repository.
-fn open_below(root: &Path, below: &Path, missing: MissingDirectory) -> Result<Option<OwnedFd>> {
+/// Opens the parent directory of a repository's place, made if `makes`. Refuses one behind a link, or in another repository.
+fn open_below(root: &Path, below: &Path, makes: bool) -> Result<Option<OwnedFd>> {
     let refuse = |path: &Path, fault: &str| {
         let reason = format!(
             "the repository's configuration puts the worktree at `{}`, but `{}` {fault}",
@@ -67,7 +67,7 @@ fn open_below(root: &Path, below: &Path, missing: MissingDirectory) -> Result<Op
     let mut path = root.to_path_buf();
     for name in above {
         path.push(name);
-        directory = match step_down(directory, &path, missing)? {
+        directory = match step_down(directory, &path, makes)? {
             StepDown::Into(directory) => directory,
             StepDown::Missing => return Ok(None),
             StepDown::Blocked => return Err(refuse(&path, "is a link, or not a directory")),
@@ -82,12 +82,6 @@ fn open_below(root: &Path, below: &Path, missing: MissingDirectory) -> Result<Op
     Ok(Some(directory))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MissingDirectory {
-    Made,
-    Ends,
-}
-
 pub(crate) enum StepDown {
     Into(OwnedFd),
     Missing,
@@ -97,10 +91,10 @@ pub(crate) enum StepDown {
 
 const OPEN: &str = "failed to open the directory";
 
-/// Opens the last name of `path` in `directory`, through no link. The rest of `path` is for messages.
-pub(crate) fn step_down(directory: OwnedFd, path: &Path, missing: MissingDirectory) -> Result<StepDown> {
+/// Opens the last name of `path` in `directory`, made if `makes`, through no link. The rest of `path` is for messages.
+pub(crate) fn step_down(directory: OwnedFd, path: &Path, makes: bool) -> Result<StepDown> {
     let Some(name) = path.file_name() else { return Ok(StepDown::Into(directory)) };
-    if missing == MissingDirectory::Made {
+    if makes {
         match mkdirat(&directory, name, Mode::from_raw_mode(0o777)) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(failed(OPEN, path, errno).into()),

@@ -43,7 +43,7 @@ pub enum Remedy {
         "run it inside a worktree, or name one with `--from`; in a bare repository make the first one with `git worktree add`"
     )]
     NameSource,
-    #[error("name one of those that `calve worktree list` shows")]
+    #[error("choose one from `calve worktree list`")]
     NameListedWorktree,
     #[error("name a linked worktree; `calve worktree list` shows them")]
     NameLinkedWorktree,
@@ -77,7 +77,7 @@ pub enum Remedy {
     PruneOrRepair,
     #[error("`git worktree prune` makes git forget the one that is not there")]
     PruneDuplicate,
-    #[error("make sure that you may read that path")]
+    #[error("check that you may read that path")]
     AllowReading,
     #[error("use `git worktree add`, then `calve cp` for what git ignores")]
     AddWithGit,
@@ -167,9 +167,9 @@ pub enum Remedy {
     CommitOrForce,
     #[error("`calve worktree list` says what it is; move it away, or pass `-f`")]
     MoveAwayOrForce,
-    #[error("keep a copy elsewhere, or run `git update-index --no-{} FILE` and commit it; `-f` loses it", .0)]
+    #[error("keep a copy elsewhere, or run `git update-index --no-{} FILE` and commit it; `-f` discards it", .0)]
     KeepHiddenOrForce(HidingMark),
-    #[error("finish it, or abandon it with `{}`; `-f` loses it", .0.abort())]
+    #[error("finish it, or abandon it with `{}`; `-f` discards it", .0.abort())]
     FinishOrForce(UnfinishedOperation),
     #[error("keep them with `git branch NAME {}`, or pass `-f` to lose them", &.0[..12.min(.0.len())])]
     BranchOrForce(String),
@@ -178,12 +178,12 @@ pub enum Remedy {
     )]
     RecoverOrForget,
     #[error(
-        "`calve worktree prune` forgets it, and keeps the data for `calve worktree add --data-from NAME`; `--lose-data` loses it"
+        "`calve worktree prune` forgets it, and keeps the data for `calve worktree add --data-from NAME`; `--lose-data` discards it"
     )]
     PruneOrLoseData,
-    #[error("commit, push, finish or copy what you need of it; `-f` loses all of it")]
+    #[error("commit, push, finish or copy what you need of it; `-f` discards all of it")]
     SaveEachOrForce,
-    #[error("move those that you need out of the worktree; `-f` loses all of them")]
+    #[error("move those that you need out of the worktree; `-f` discards all of them")]
     MoveIgnoredOrForce,
     #[error("keep the worktree, or lose its data: add `--lose-data` to this command")]
     KeepDataOrForce,
@@ -191,13 +191,13 @@ pub enum Remedy {
     GiveAge,
     #[error("check what it is, and move it away; `-f` removes it")]
     MoveNestedOrForce,
-    #[error("commit and push them, or move it away; `-f` loses them")]
+    #[error("commit and push them, or move it away; `-f` discards them")]
     CommitNestedOrForce,
-    #[error("push them, or move it away; `-f` loses them")]
+    #[error("push them, or move it away; `-f` discards them")]
     PushNestedOrForce,
     #[error("run `git worktree unlock` on it first, or pass `-f`")]
     UnlockNestedOrForce,
-    #[error("keep them with `git branch NAME HEAD` in it; `-f` loses them")]
+    #[error("keep them with `git branch NAME HEAD` in it; `-f` discards them")]
     BranchNestedOrForce,
     #[error("if it was moved, run `git worktree repair` in it, so that uncommitted work can be found; `-f` removes it")]
     RepairNestedOrForce,
@@ -214,7 +214,7 @@ pub enum Remedy {
     NameDirectory,
     #[error("see `calve git --help`")]
     ReadHelp,
-    #[error("name another directory, or remove that one first (`calve rm`); `.` is always taken to be in use")]
+    #[error("name another directory, or remove that one first (`calve rm`); `.` always counts as in use")]
     ChooseAnotherDirectory,
     #[error("install a newer git, or do without")]
     UpdateGitOrDoWithout,
@@ -237,7 +237,7 @@ pub enum Remedy {
         "remove worktrees that you no longer need, end programs that listen there, or choose another number in .calve.toml; then `calve env` in the worktree"
     )]
     FreePorts,
-    #[error("remove it (`rm {}`): worktrees then get ports anew", word(.0))]
+    #[error("remove it (`rm {}`): worktrees then get new ports", word(.0))]
     RemoveLeases(PathBuf),
     #[error("restore that file, or go on without the data or the approvals that belong to it: rm {}", word(.0))]
     RestoreWord(PathBuf),

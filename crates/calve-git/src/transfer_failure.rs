@@ -26,7 +26,7 @@ pub enum TransferFailure {
         "check that it is the id of a commit; many servers send only commits that a branch or tag reaches (`uploadpack.allowReachableSHA1InWant`)"
     )]
     NoCommit,
-    #[error("try again, and ask whoever runs the server when it happens again")]
+    #[error("try again; if it persists, ask the server's administrator")]
     CutShort,
     /// The source's history is cut off, so that git would look for the rest without end.
     #[error(
@@ -43,7 +43,7 @@ pub enum TransferFailure {
     Unknown,
 }
 
-pub const ENDLESS: &str = "the source is a shallow repository, and git asked it without end for the commits that it does not have; it was stopped";
+pub const ENDLESS: &str = "git kept asking the shallow source for commits that it lacks, and was stopped";
 
 const DISK_FULL: &[&str] =
     &["No space left on device", "Disk quota exceeded", "Out of diskspace", "file write error", "unable to write file"];
@@ -68,6 +68,7 @@ const NO_COMMIT: &[&str] = &[
     "no such remote ref",
     "unadvertised object",
     "reference is not a tree",
+    "to a non-commit '",
     "bad object",
     ", not a commit",
     "not a valid SHA1",
@@ -109,21 +110,23 @@ const NO_REPOSITORY: &[&str] = &[
 ];
 
 impl TransferFailure {
-    /// Classifies git's message. More particular words come first: a cut connection says more than its cause.
-    pub(crate) fn from_message(said: &str) -> Self {
+    /// Classifies git's message. More particular words come first: a cut connection says more than its cause. Where no
+    /// server was asked, only the first three are possible: the other words are a hook's or a filter's.
+    pub(crate) fn from_message(said: &str, asks_server: bool) -> Self {
         let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
         let kinds = [
             (DISK_FULL, Self::DiskFull("`--for ci` and `--sparse` need less")),
             (FILTER, Self::Filter),
+            (NO_COMMIT, Self::NoCommit),
             (OWNERSHIP, Self::Ownership),
             (REFUSED, Self::Refused),
-            (NO_COMMIT, Self::NoCommit),
             (NO_BRANCH, Self::NoBranch),
             (UNREACHABLE, Self::Unreachable),
             (CUT_SHORT, Self::CutShort),
             (NO_REPOSITORY, Self::NoRepository),
         ];
-        kinds.into_iter().find(|(words, _)| says(words)).map_or(Self::Unknown, |(_, kind)| kind)
+        let (possible, other) = if asks_server { (&kinds[..], Self::Unknown) } else { (&kinds[..3], Self::Here) };
+        possible.iter().find(|(words, _)| says(words)).map_or(other, |(_, kind)| *kind)
     }
 }
 
@@ -139,6 +142,7 @@ mod tests {
             ("fatal: Remote branch nope not found in upstream origin", TransferFailure::NoBranch),
             ("fatal: remote error: upload-pack: not our ref 0000", TransferFailure::NoCommit),
             ("fatal: 0000^{commit}: not a valid SHA1", TransferFailure::NoCommit),
+            ("fatal: Cannot switch branch to a non-commit '0000'", TransferFailure::NoCommit),
             ("fatal: mismatched algorithms: client sha1; server sha256", TransferFailure::NoCommit),
             ("fatal: repository 'http://x/' not found", TransferFailure::NoRepository),
             ("error: RPC failed; curl 18 transfer closed\nfatal: early EOF", TransferFailure::CutShort),
@@ -165,7 +169,11 @@ mod tests {
             ("fatal: something else", TransferFailure::Unknown),
         ];
         for (said, trouble) in cases {
-            assert_eq!(TransferFailure::from_message(said), trouble, "{said}");
+            assert_eq!(TransferFailure::from_message(said, true), trouble, "{said}");
+            let is_of_a_checkout =
+                matches!(trouble, TransferFailure::DiskFull(_) | TransferFailure::Filter | TransferFailure::NoCommit);
+            let of_checkout = if is_of_a_checkout { trouble } else { TransferFailure::Here };
+            assert_eq!(TransferFailure::from_message(said, false), of_checkout, "{said}");
         }
     }
 }

@@ -117,21 +117,21 @@ impl UnsavedItem {
     /// Describes it after "the worktree has". `place` follows the noun.
     fn phrase(&self, place: &str) -> String {
         match self {
-            Self::Uncommitted(paths) => format!("changes{place} that are not committed: {}", listed(paths)),
-            Self::Staged(paths) => format!("staged changes{place} that nothing else has: {}", listed(paths)),
+            Self::Uncommitted(paths) => format!("uncommitted changes{place}: {}", listed(paths)),
+            Self::Staged(paths) => format!("staged changes{place} found nowhere else: {}", listed(paths)),
             Self::Hidden { path, mark } => {
                 format!("changes of {}{place} that git was told to ignore (`--{mark}`)", quoted(path))
             }
             Self::InSubmodule(paths) => {
                 format!("files{place} in the directory of a submodule, where git does not look: {}", listed(paths))
             }
-            Self::Operation(operation) => format!("a {operation}{place} that is not finished"),
-            Self::Commits(commits) => format!("commits{place} that no branch or tag has ({commits})"),
-            Self::Reflog(commits) => format!("commits{place} that only the log of its HEAD has ({commits})"),
+            Self::Operation(operation) => format!("an unfinished {operation}{place}"),
+            Self::Commits(commits) => format!("commits{place} on no branch or tag ({commits})"),
+            Self::Reflog(commits) => format!("commits{place} only in HEAD's reflog ({commits})"),
             Self::Reference { name, commits } => {
-                format!("commits{place} that only its `{}` has ({commits})", ShownPath(name))
+                format!("commits{place} only on its `{}` ({commits})", ShownPath(name))
             }
-            Self::Unpushed(commits) => format!("commits{place} that none of its remotes has ({commits})"),
+            Self::Unpushed(commits) => format!("commits{place} on none of its remotes ({commits})"),
             Self::Locked => format!("a locked worktree{place}"),
             Self::RepositoryOf(path) => format!("the repository{place} of the worktree {}", quoted(path)),
             Self::Orphaned(path) => format!("a worktree{place} of the repository {}, which is not there", quoted(path)),
@@ -154,7 +154,7 @@ impl UnsavedItem {
                 format!("ignored files that only it has: {}", listed(&paths))
             }
             Self::Service(name) => {
-                format!("the data of the service `{}`, which may have changes that are nowhere else", ShownPath(name))
+                format!("the data of the service `{}`, which may have changes found nowhere else", ShownPath(name))
             }
         }
     }

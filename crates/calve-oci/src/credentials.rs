@@ -73,14 +73,6 @@ impl CredentialFiles {
     }
 }
 
-/// Returns the keys under which a file may have a registry.
-fn keys(registry: &str) -> Vec<&str> {
-    match registry {
-        "docker.io" => vec!["https://index.docker.io/v1/", "index.docker.io", "docker.io"],
-        other => vec![other],
-    }
-}
-
 impl ConfigFile {
     /// Podman's files have namespaces too: the longest one counts.
     fn find(&self, registry: &str, repository: &str) -> Result<Option<Credentials>, String> {
@@ -92,7 +84,11 @@ impl ConfigFile {
                 found = self.written(key)?.or(found);
             }
         }
-        for key in keys(registry) {
+        let keys: &[&str] = match registry {
+            "docker.io" => &["https://index.docker.io/v1/", "index.docker.io", "docker.io"],
+            other => &[other],
+        };
+        for key in keys {
             if found.is_none() {
                 found = self.of_registry(key)?;
             }

@@ -118,7 +118,7 @@ impl<P: Sync> Fetcher<'_, P> {
     /// Fetches the rest of a run. Returns false if the registry ignores ranges.
     fn run(&self, run: &Run<'_, P>, spool: Spool) -> Result<bool, Error> {
         let is_right = &mut |part: &mut Spool| (self.receive)(run, part);
-        let wrong = "a part of a blob that has another hash";
+        let wrong = "a part of a blob with the wrong hash";
         let part = self.registry.checked_part(run.blob, &run.bytes, spool, is_right, wrong)?;
         self.fetched.fetch_add(part.as_ref().map_or(0, |part| part.fetched), Ordering::Relaxed);
         Ok(part.is_some())

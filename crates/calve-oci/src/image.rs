@@ -175,7 +175,7 @@ pub(crate) fn amount<'e>(entries: impl Iterator<Item = &'e PortableEntry>) -> (u
 
 pub(crate) fn read_image(reference: &Reference, bytes: &[u8]) -> Result<ImageManifest, Error> {
     let manifest: ImageManifest =
-        serde_json::from_slice(bytes).map_err(|_| reference.not_a_template("it is no image"))?;
+        serde_json::from_slice(bytes).map_err(|_| reference.not_a_template("it is not an image"))?;
     if manifest.schema_version != 2 || manifest.media_type != MANIFEST_TYPE {
         return Err(reference.not_a_template("it is an image of another kind"));
     }

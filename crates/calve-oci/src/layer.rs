@@ -142,7 +142,7 @@ pub(crate) fn read(
         let PortableKind::File { size, .. } = kind else { continue };
         if entry.size() != *size {
             return Err(wrong(&format!(
-                "a layer in which `{}` has another size than in the manifest",
+                "a layer in which `{}` has a different size than in the manifest",
                 ShownPath(path_of(path))
             )));
         }

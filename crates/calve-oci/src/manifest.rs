@@ -94,7 +94,7 @@ pub(crate) fn fetch<'i>(
         let text = text_of(revision, None, LARGEST_DELTAS_BYTES - amounts.text_bytes)?;
         let delta = PortableDelta::parse(text).map_err(in_the_way)?;
         if revision.base != Some(&*delta.base) {
-            let what = "it has a delta against another manifest than the one it names";
+            let what = "its delta's base is not the manifest that it names";
             return Err(reference.not_a_template(what));
         }
         amounts.add(&delta);
@@ -107,7 +107,7 @@ pub(crate) fn fetch<'i>(
     let template = composed.unwrap_or_else(|| Arc::clone(&base));
     let key = template.key();
     if key != *wanted {
-        return Err(reference.not_a_template("its manifest has another key"));
+        return Err(reference.not_a_template("its manifest has the wrong key"));
     }
     if first == revisions.len() {
         return Ok(FetchedTemplate { template, key, listings: Vec::new(), deltas: amounts, fetched_bytes });

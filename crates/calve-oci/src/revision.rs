@@ -16,7 +16,7 @@ use crate::reference::Reference;
 /// An image with more deltas is neither made nor read: each costs a pull two requests.
 pub(crate) const DELTAS: usize = 8;
 
-const INCOMPLETE: &str = "its layers lack entries, or have some twice";
+const INCOMPLETE: &str = "its layers lack or repeat entries";
 
 #[derive(Debug)]
 pub(crate) struct Revision<'i> {
@@ -37,7 +37,7 @@ pub(crate) fn revisions<'i>(reference: &Reference, image: &'i ImageManifest) -> 
         let Some(at) = found else { continue };
         let base = if revisions.is_empty() { None } else { layer.annotations.get(BASE).map(String::as_str) };
         if base.is_some() == revisions.is_empty() {
-            return Err(reference.not_a_template("it has a delta that is against nothing"));
+            return Err(reference.not_a_template("it has a delta without a base"));
         }
         revisions.push(Revision { base, layers: std::mem::take(&mut layers), manifest: (layer, at) });
     }

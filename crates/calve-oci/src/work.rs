@@ -32,15 +32,13 @@ pub(crate) fn each<T: Sync, R: Send>(
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(index) else { return };
-            let result = work(item);
+            let result = work(item).inspect_err(|_| next.store(items.len(), Ordering::Relaxed));
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-            match (&mut *done, result) {
-                (Ok(done), Ok(result)) => done.push((index, result)),
-                (Ok(_), Err(error)) => {
-                    next.store(items.len(), Ordering::Relaxed);
-                    *done = Err(error);
+            if let Ok(all) = &mut *done {
+                match result {
+                    Ok(result) => all.push((index, result)),
+                    Err(error) => *done = Err(error),
                 }
-                (Err(_), _) => {}
             }
         }
     };

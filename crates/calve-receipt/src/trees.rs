@@ -1,7 +1,6 @@
 use calve_core::bulk::WriteReport;
 use calve_core::error::Remedy;
 use calve_core::overlay_run::Change;
-use calve_core::report::FileSystemReport;
 use calve_core::space::{DedupeReport, DiskUsage};
 use calve_core::spares::SpareSet;
 use calve_core::{ClonePlan, CloneReport, ProbeReport, RemoveReport};
@@ -51,12 +50,8 @@ pub struct PlanReceipts {
 #[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.probe/1")]
 pub struct ProbeReceipt {
-    /// The source.
-    src: FileSystemReport,
-    /// The destination.
-    dst: FileSystemReport,
-    /// The strategy that a clone would use. Null if nothing can be made at the destination.
-    chosen: Option<StrategyName>,
+    #[serde(flatten)]
+    report: ProbeReport,
     /// All strategies, in order of preference.
     strategies: Vec<Offer>,
 }
@@ -78,13 +73,13 @@ struct Offer {
 impl ProbeReceipt {
     /// Converts a report, with each remedy worded by `words`.
     pub fn new(report: ProbeReport, words: impl Fn(&Remedy) -> String) -> Self {
-        let offers = report.offers.into_iter().map(|offer| Offer {
+        let offers = report.offers.iter().map(|offer| Offer {
             strategy: offer.strategy,
             available: offer.refused.is_none(),
             remedy: offer.refused.as_ref().and_then(|refused| refused.remedy.as_ref().map(&words)),
-            reason: offer.refused.map(|refused| refused.reason),
+            reason: offer.refused.as_ref().map(|refused| refused.reason.clone()),
         });
-        Self { strategies: offers.collect(), src: report.src, dst: report.dst, chosen: report.chosen }
+        Self { strategies: offers.collect(), report }
     }
 }
 

@@ -40,9 +40,7 @@ pub struct VolumeReceipt {
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct VolumeProblem {
     /// Its name.
-    #[schemars(extend("enum" = ["record_damaged", "image_missing", "image_not_a_file", "no_file_system",
-        "another_file_system", "truncated", "attached_elsewhere", "attached_twice", "mount_point", "mount_options", "read_only",
-        "not_resized", "not_handed_over", "trimmed", "host_short", "device_errors"]))]
+    #[schemars(extend("enum" = calve_volume::Problem::NAMES))]
     pub code: &'static str,
     /// The finding, for people.
     pub message: String,

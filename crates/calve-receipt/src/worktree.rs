@@ -1,6 +1,6 @@
 use calve_git::environment::{EnvFile, LeasedPort, OtherValues};
 use calve_git::escape::{AuditReport, Finding};
-use calve_git::worktree::{ConvertReport, Dependency, KeptFiles};
+use calve_git::worktree::{ConvertReport, Dependency, HookRun, KeptFiles, TrackedCounts, TrackedPlan};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -32,7 +32,7 @@ pub struct WorktreeAddReceipt {
     /// True if the worktree is a pull request's and not trusted.
     pub untrusted: bool,
     /// The number of tracked files.
-    pub tracked: TrackedFiles,
+    pub tracked: TrackedCounts,
     /// Ignored and, with `--dirty`, untracked paths that the new worktree has too.
     pub carried: Vec<ReceiptPath>,
     /// Paths that the new worktree does not have.
@@ -59,7 +59,7 @@ pub struct WorktreeAddReceipt {
     /// References from the new worktree into other trees.
     pub escapes: Vec<Finding>,
     /// git's hook `post-checkout`. Null if there is none.
-    pub post_checkout: Option<HookResult>,
+    pub post_checkout: Option<HookRun>,
     /// Other facts that the user should know.
     pub warnings: Vec<String>,
     /// Everything that is said of the worktree, the most important first. On a terminal they are at most eight lines.
@@ -114,33 +114,6 @@ pub enum FactSubject {
     Cloning,
 }
 
-/// The result of a hook.
-#[derive(Debug, JsonSchema, Serialize)]
-pub struct HookResult {
-    /// The exit code. Null if a signal ended the hook.
-    pub exit_code: Option<i32>,
-}
-
-/// The number of tracked files in a new worktree.
-#[derive(Debug, JsonSchema, Serialize)]
-pub struct TrackedFiles {
-    /// Files that were cloned.
-    pub cloned: u64,
-    /// Files that git wrote.
-    pub written_by_git: u64,
-    /// Why files were not cloned.
-    pub not_cloned: Vec<NotClonedFiles>,
-}
-
-/// Tracked files that were not cloned, for one reason.
-#[derive(Debug, JsonSchema, Serialize)]
-pub struct NotClonedFiles {
-    /// A stable word for programs.
-    pub reason: &'static str,
-    /// The number of files.
-    pub files: u64,
-}
-
 /// The dry run of `calve worktree add`.
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-plan/1")]
@@ -175,15 +148,6 @@ pub struct WorktreePlanReceipt {
     pub services: Vec<ServiceReceipt>,
 }
 
-/// The number of tracked files in a planned worktree.
-#[derive(Debug, JsonSchema, Serialize)]
-pub struct TrackedPlan {
-    /// Files that would be cloned from the source.
-    pub same: u64,
-    /// Files that git would write.
-    pub other: u64,
-}
-
 /// The report of `calve worktree check`.
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-check/1")]
@@ -216,7 +180,7 @@ pub struct EnvironmentReceipt {
 }
 
 /// A database of a worktree.
-#[derive(Debug, JsonSchema, Serialize)]
+#[derive(Debug, Default, JsonSchema, Serialize)]
 pub struct ServiceReceipt {
     /// The name in .calve.toml.
     pub name: String,
@@ -250,7 +214,7 @@ pub struct ServiceReceipt {
 }
 
 /// The state of a service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, strum::Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, JsonSchema, Serialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum ServiceState {
@@ -259,6 +223,7 @@ pub enum ServiceState {
     /// `calve up` starts its server.
     Stopped,
     /// It has no data yet, and `calve up` clones it from the template.
+    #[default]
     Absent,
 }
 

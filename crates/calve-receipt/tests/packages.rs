@@ -118,7 +118,7 @@ fn needed(schema: &Value) -> Vec<(String, Value)> {
 
 /// The values that options of the packages can have. An overlay is a mount, which nobody would own.
 fn options() -> [(&'static str, &'static str, &'static str, Vec<String>); 2] {
-    let strategies = Strategy::ALL.into_iter().filter(|strategy| *strategy != Strategy::Overlay);
+    let strategies = Strategy::ALL.iter().copied().filter(|strategy| *strategy != Strategy::Overlay);
     let requirements = Requirement::VARIANTS.iter().map(|name| (*name).to_owned());
     [
         ("STRATEGIES", "Strategy", "A way to clone.", strategies.map(|strategy| strategy.name().to_owned()).collect()),

@@ -40,7 +40,7 @@ pub fn fuzz(seeds: &[&[u8]], target: impl Fn(&[u8])) {
         target(input);
     };
     seeds.iter().for_each(|seed| called(seed));
-    let fails = |mutation: &Mutation| catch_unwind(AssertUnwindSafe(|| called(&mutation.of(seeds)))).is_err();
+    let fails = |mutation: &Mutation| catch_unwind(AssertUnwindSafe(|| called(&mutation.applied_to(seeds)))).is_err();
     let usual = rounds(INPUTS) as u64;
     let mut tried = 0;
     while deadline.map_or(tried < usual, |deadline| Instant::now() < deadline) {
@@ -57,7 +57,7 @@ pub fn fuzz(seeds: &[&[u8]], target: impl Fn(&[u8])) {
                     at += 1;
                 }
             }
-            panic!("a target failed (CALVE_FUZZ_SEED={seed}) with {}", spelled(&mutation.of(seeds)));
+            panic!("a target failed (CALVE_FUZZ_SEED={seed}) with {}", spelled(&mutation.applied_to(seeds)));
         }
         tried += 1;
     }
@@ -126,7 +126,7 @@ impl Mutation {
         Self { seed: random.next_u64(), changes: (0..changes).map(|_| random.next_u64()).collect() }
     }
 
-    fn of(&self, seeds: &[&[u8]]) -> Vec<u8> {
+    fn applied_to(&self, seeds: &[&[u8]]) -> Vec<u8> {
         let mut input = seeds[(self.seed % seeds.len() as u64) as usize].to_vec();
         for change in &self.changes {
             change_some(&mut input, seeds, &mut SplitMix64::new(*change));

@@ -49,7 +49,7 @@ pub use mounts::{BindMount, unmount_whole};
 pub use oracle::{Aspect, Fingerprint, assert_same, assert_same_except, differences, fingerprint, rsync_differences};
 pub use prng::SplitMix64;
 pub use program::{copy_program, spawn_written, write_program};
-pub use rounds::{few_rounds, rounds};
+pub use rounds::{few_rounds, matrix, rounds};
 pub use skip::{is_root, require_program, require_root, skip};
 pub use tree::{Capability, Shape, Tree, deep, everything, node_modules_like, random, remove_deep, wide};
 pub use user::UnprivilegedUser;

@@ -14,13 +14,13 @@ pub enum Error {
     Io { operation: &'static str, path: PathBuf, source: io::Error },
     #[error("`{}` cannot be the name of a volume", ShownPath(.0))]
     BadName(String),
-    #[error("there is a volume `{0}` already")]
+    #[error("the volume `{0}` already exists")]
     Taken(String),
     #[error("there is no volume `{}`", ShownPath(.0))]
     NotFound(String),
     #[error("a volume of {bytes} bytes is too small: btrfs needs {least}")]
     TooSmall { bytes: u64, least: u64 },
-    #[error("the volume has {now} bytes already, more than {wanted}")]
+    #[error("the volume already has {now} bytes, more than {wanted}")]
     NotLarger { now: u64, wanted: u64 },
     #[error("`{}` has {free} bytes free, but the volume may need {demand}, and a tenth has to stay free", ShownPath(.path))]
     HostFull { path: PathBuf, free: u64, demand: u64 },

@@ -1,9 +1,9 @@
 use std::path::PathBuf;
 
 use calve_core::internal::ShownPath;
-use strum::IntoStaticStr;
+use strum::{IntoStaticStr, VariantNames};
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum Problem {
     /// `volume.json` is missing, or another program changed it.
@@ -22,11 +22,11 @@ pub enum Problem {
     /// A loop device has the image, but is not mounted here.
     #[error("{} has its image, but is not mounted where it should be", list(.devices))]
     AttachedElsewhere { devices: Vec<PathBuf> },
+    #[error("{} have its image", list(.devices))]
+    AttachedTwice { devices: Vec<PathBuf> },
     /// It is detached, and cannot be attached: its mount point is missing, in use, or not empty.
     #[error("cannot mount on `{}`: {why}", ShownPath(.path))]
     MountPoint { path: PathBuf, why: &'static str },
-    #[error("{} have its image", list(.devices))]
-    AttachedTwice { devices: Vec<PathBuf> },
     #[strum(serialize = "mount_options")]
     #[error("it is mounted without {}", .0.join(", "))]
     Options(Vec<&'static str>),
@@ -47,6 +47,8 @@ pub enum Problem {
 }
 
 impl Problem {
+    pub const NAMES: &[&str] = Self::VARIANTS;
+
     /// Returns whether [`crate::Volumes::attach`] repairs it.
     pub fn is_repairable(&self) -> bool {
         matches!(self, Self::Options(_) | Self::NotResized | Self::NotHandedOver | Self::Trimmed)

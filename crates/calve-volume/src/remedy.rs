@@ -32,7 +32,7 @@ pub enum Remedy {
     ChooseEmptyMountPoint,
     #[error("`calve volume doctor {0}` shows all that is wrong with it")]
     AskDoctor(String),
-    #[error("detach it first: calve volume detach {0}; `losetup -l` shows a loop device that somebody else has made")]
+    #[error("detach it first: calve volume detach {0}; `losetup -l` shows a loop device that Calve did not make")]
     Detach(String),
     #[error(
         "leave its directories and end those processes (`calve down` or `calve db stop NAME` ends a server), then try again"

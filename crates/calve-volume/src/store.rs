@@ -351,7 +351,7 @@ impl Volume {
         let unusable = |problem| Error::Unusable { name: self.name.clone(), problem };
         let file = match own_file().read(true).write(writable).open(&self.image) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(unusable(Problem::ImageMissing)),
-            Err(error) if is_link(&self.image) || error.kind() == ErrorKind::IsADirectory => {
+            Err(error) if self.image.is_symlink() || error.kind() == ErrorKind::IsADirectory => {
                 return Err(unusable(Problem::ImageNotAFile));
             }
             file => File::from(file.io("open", &self.image)?),
@@ -489,10 +489,6 @@ fn write_record(directory: &Path, record: &Record) -> Result<()> {
     written.io("write", &next)?;
     #[expect(clippy::disallowed_methods, reason = "the record is to be replaced")]
     std::fs::rename(&next, &path).io("rename to", &path)
-}
-
-fn is_link(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
 }
 
 fn sync(directory: &Path) -> Result<()> {

@@ -20,7 +20,7 @@ pub(crate) fn to_hooks(no_hooks: bool, yes: bool) -> Consent {
     }
 }
 
-pub(crate) const MAY_RUN: &str = "May it be run, now and whenever it is exactly this?";
+pub(crate) const MAY_RUN: &str = "Allow it to run, now and whenever it is unchanged?";
 
 pub(crate) fn yes(question: &str) -> bool {
     let Ok(mut answers) = sys::Answers::new() else { return false };
@@ -40,7 +40,7 @@ pub(crate) fn require(is_given: bool, question: &str, refused: &str, hint: &str)
 /// Asks, or fails without a terminal.
 pub(crate) fn confirm(what: &str, question: &str, hint: &str) -> Result<bool, Failure> {
     if !can_ask() {
-        let text = format!("{what} has to be confirmed, and there is no terminal to ask on");
+        let text = format!("{what} needs confirmation, but there is no terminal");
         return Err(Failure::stated(REFUSED, text, hint));
     }
     Ok(yes(question))

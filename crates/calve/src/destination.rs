@@ -19,8 +19,8 @@ pub(crate) fn targets(
         return several(paths, into);
     }
     let (dst, sources) = match paths {
-        [] => return usage("name what to clone, then where to"),
-        [src] => return usage(format!("where to? Name a destination after `{}`", ShownPath(src))),
+        [] => return usage("name a source and a destination"),
+        [src] => return usage(format!("name a destination after `{}`", ShownPath(src))),
         [sources @ .., dst] => (dst, sources),
     };
     if exactly && sources.len() > 1 {
@@ -49,7 +49,7 @@ fn several(sources: &[PathBuf], dst: &Path) -> Result<Vec<(PathBuf, PathBuf)>, F
             ));
         }
         let Some(name) = last(src) else {
-            return usage(format!("`{}` has no name to give to its clone in `{}`", ShownPath(src), ShownPath(dst)));
+            return usage(format!("cannot name the clone of `{}` in `{}`", ShownPath(src), ShownPath(dst)));
         };
         let target = dst.join(name);
         if let Some(other) = taken.insert(name, src) {
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     /// Resolves `dst` in a folder that holds the directories `src` and `there` (with a directory `src` in it).
-    fn one(src: &str, dst: &str, exactly: bool) -> Option<String> {
+    fn resolved(src: &str, dst: &str, exactly: bool) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         for directory in ["src", "there/src"] {
             fs_err::create_dir_all(folder.path().join(directory)).unwrap();
@@ -161,7 +161,7 @@ mod tests {
             ("file", "file", false, Some("file")),
         ];
         for (src, dst, exactly, expected) in cases {
-            assert_eq!(one(src, dst, exactly).as_deref(), expected, "{src} {dst} {exactly}");
+            assert_eq!(resolved(src, dst, exactly).as_deref(), expected, "{src} {dst} {exactly}");
         }
     }
 }

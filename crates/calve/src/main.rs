@@ -83,7 +83,7 @@ fn run(command: Command, cancel: &CancelToken) -> Result<(), Failure> {
         Command::Status { json } => commands::worktree::up::status(json),
         Command::Logs { service } => commands::worktree::up::logs(service.as_deref()),
         Command::Hook { command } => commands::setting_up::hook::run(&command, cancel),
-        Command::Mcp { repository } => commands::setting_up::mcp::run(&repository),
+        Command::Mcp { repository } => commands::setting_up::mcp::run(&repository, cancel),
         Command::Prompt => commands::setting_up::prompt::run(),
         Command::ShellInit { shell } => commands::setting_up::shell_init::run(&shell),
         Command::Db { command } => commands::db::run(&command, cancel),

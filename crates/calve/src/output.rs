@@ -172,6 +172,6 @@ pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
 fn not_written(error: &io::Error) -> Failure {
     IS_STDOUT_DONE.store(true, Ordering::Relaxed);
     let text = format!("write the report to stdout: {error}");
-    let hint = "only the report is lost: whatever else was asked for was done";
+    let hint = "only the report was lost; everything else was done";
     Failure::in_words(FAILED, ErrorCode::Io, text, Some(hint.into()), None)
 }

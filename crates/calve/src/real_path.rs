@@ -22,7 +22,7 @@ pub(crate) fn parent(path: &Path) -> &Path {
 pub(crate) fn here() -> Result<PathBuf, Failure> {
     let failed = |text| Failure::stated(FAILED, text, "change to a directory that exists");
     let here =
-        std::env::current_dir().map_err(|error| failed(format!("the current directory cannot be told: {error}")))?;
+        std::env::current_dir().map_err(|error| failed(format!("cannot determine the current directory: {error}")))?;
     if here.iter().any(|name| is_trash(name.as_encoded_bytes())) {
         return Err(failed("the current directory was removed".into()));
     }

@@ -30,7 +30,7 @@ pub(crate) fn start_background(words: &[&str]) {
 pub(crate) fn clear_away(swept: &SweptTemplates) {
     swept.trash.iter().for_each(|parent| start(parent));
     if let Some(error) = &swept.failure {
-        output::warn(&format!("files of a template that is no more could not be removed: {error}"));
+        output::warn(&format!("the files of a removed template could not be deleted: {error}"));
     }
 }
 

@@ -54,7 +54,7 @@ pub enum FileLeftReason {
     Form,
     #[error("it has a mistake: {0}")]
     Mistake(String),
-    #[error("`{0}` has another value already")]
+    #[error("`{0}` already has a different value")]
     Taken(String),
     /// A link, a directory, too large, or not text.
     #[error("it is not a plain text file")]

@@ -72,7 +72,8 @@ impl Call<'_> {
         let printed = self.server.program.run(&place, &line, question.to_string().as_bytes()).await?;
         let path = String::from_utf8_lossy(printed.stdout.trim_ascii_end()).into_owned();
         let mut made = self.listed(Path::new(&path)).await?;
-        let notes: Vec<&str> = printed.prose.lines().take(20).collect();
+        let prose = String::from_utf8_lossy(&printed.stderr);
+        let notes: Vec<&str> = prose.lines().take(20).collect();
         if !notes.is_empty() {
             made["notes"] = json!(notes);
         }
@@ -131,7 +132,7 @@ impl Call<'_> {
         let name = match (self.arguments.text("service"), &services[..]) {
             (Some(name), _) => name,
             (None, [only]) => only["name"].as_str().unwrap_or_default(),
-            (None, _) => return Err(Problem::new("the worktree has not exactly one service", "name it as `service`")),
+            (None, _) => return Err(Problem::new("the worktree has no service, or several", "name it as `service`")),
         };
         let found = services.iter().find(|one| one["name"] == name && one["state"] != "absent");
         let found = found.ok_or_else(|| {

@@ -37,7 +37,7 @@ impl Confirmations {
         let is_valid = |(since, announced): &(Instant, String)| since.elapsed() < VALID && announced == plan;
         let wrong = match announced {
             Some(announced) if is_valid(&announced) => return Ok(()),
-            Some(_) => "it is not what was announced any more",
+            Some(_) => "it no longer matches the plan",
             None => "no plan has this token",
         };
         Err(Problem::new(wrong, "call without a token for a new plan"))

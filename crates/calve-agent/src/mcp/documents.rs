@@ -14,6 +14,14 @@ pub(super) fn list(document: &Value, name: &str) -> Vec<Value> {
     document[name].as_array().cloned().unwrap_or_default()
 }
 
+/// Cuts a member that is a list, and counts the items that are cut.
+fn cut(object: &mut Value, name: &str) {
+    let more = object[name].as_array_mut().map_or(0, |list| list.drain(FEW.min(list.len())..).count());
+    if more > 0 {
+        object["more"] = more.into();
+    }
+}
+
 /// Converts a worktree of `calve worktree list`, omitting usual values. Ports and services become objects by name.
 pub(super) fn worktree(listed: &Value) -> Value {
     const ALWAYS: [&str; 2] = ["branch", "path"];
@@ -40,8 +48,9 @@ pub(super) fn service(document: &Value) -> Value {
 /// Lists the files that `calve worktree remove --dry-run` would move aside, with the first paths of each kind.
 pub(super) fn moved_aside(planned: &Value) -> Vec<Value> {
     let few = |mut item: Value| {
-        item["paths"] = list(&item, "paths").into_iter().take(FEW).collect();
-        members(&item, &["kind", "text", "paths"]).filter(|(_, value)| *value != json!([])).collect()
+        cut(&mut item, "paths");
+        let members = members(&item, &["kind", "text", "paths", "more"]);
+        members.filter(|(_, value)| !value.is_null() && *value != json!([])).collect()
     };
     list(planned, "unsaved").into_iter().map(few).collect()
 }
@@ -50,8 +59,8 @@ pub(super) fn removed(done: &Value) -> Value {
     let mut result =
         json!({ "removed": done["path"], "branch": done["branch"], "branch_deleted": done["branch_deleted"] });
     if let kept @ Value::Object(_) = &done["kept"] {
-        let files: Vec<Value> = list(kept, "files").into_iter().take(FEW).collect();
-        result["kept"] = json!({ "directory": kept["directory"], "files": files });
+        result["kept"] = json!({ "directory": kept["directory"], "files": kept["files"] });
+        cut(&mut result["kept"], "files");
     }
     result
 }
@@ -68,4 +77,21 @@ pub(super) fn disk_usage(path: Option<&str>, document: &Value) -> Value {
 pub(super) struct Problem {
     pub(super) error: String,
     pub(super) hint: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_that_are_cut_are_counted() {
+        for (paths, more) in [(0, None), (FEW, None), (FEW + 3, Some(3))] {
+            let paths: Vec<String> = (0..paths).map(|number| number.to_string()).collect();
+            let moved = moved_aside(&json!({ "unsaved": [{ "kind": "ignored", "text": "files", "paths": paths }] }));
+            assert_eq!(moved[0]["more"].as_u64(), more, "{moved:?}");
+            let removed = removed(&json!({ "kept": { "directory": "/d", "files": paths } }));
+            assert_eq!(removed["kept"]["more"].as_u64(), more, "{removed}");
+            assert_eq!(list(&removed["kept"], "files").len(), paths.len().min(FEW));
+        }
+    }
 }

@@ -14,7 +14,9 @@ mod tools;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use calve_core::CancelToken;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams,
     ServerCapabilities, ServerConfig,
@@ -35,8 +37,11 @@ const INSTRUCTIONS: &str = "Git worktrees that are complete: with installed depe
     data. Create one for each task, work in its path, and remove it when its commits are pushed or merged. Removing a worktree and resetting \
     a database take two calls: the first says what would happen and gives a token, the second confirms it.";
 
-/// Serves one client on standard input and output until it closes them, for these `repositories` only.
-pub fn serve(repositories: &[PathBuf], program: PathBuf) -> Result<(), ServeError> {
+/// The interval at which `cancel` is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Serves one client on standard input and output, for these `repositories` only, until it closes them or `cancel` is set.
+pub fn serve(repositories: &[PathBuf], program: PathBuf, cancel: &CancelToken) -> Result<(), ServeError> {
     let server = Server {
         repositories: Repositories::named(repositories)?,
         program: Program::new(program),
@@ -46,11 +51,25 @@ pub fn serve(repositories: &[PathBuf], program: PathBuf) -> Result<(), ServeErro
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async move {
         let (input, output) = stdio_pipes();
-        let served = match Arc::new(server).serve(Connection::new(input, output)).await {
-            Ok(session) => session.waiting().await.map(|_| ()).map_err(|error| ServeError::Session(error.to_string())),
-            // The client connected and left.
-            Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
-            Err(error) => Err(ServeError::Session(error.to_string())),
+        let session = async {
+            match Arc::new(server).serve(Connection::new(input, output)).await {
+                Ok(session) => {
+                    session.waiting().await.map(|_| ()).map_err(|error| ServeError::Session(error.to_string()))
+                }
+                // The client connected and left.
+                Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+                Err(error) => Err(ServeError::Session(error.to_string())),
+            }
+        };
+        let cancelled = async {
+            while !cancel.is_cancelled() {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        // Dropping the session cancels its calls, and so their commands.
+        let served = tokio::select! {
+            served = session => served,
+            () = cancelled => Ok(()),
         };
         Program::ended(turns).await;
         served

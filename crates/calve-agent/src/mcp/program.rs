@@ -31,11 +31,6 @@ pub(super) struct Program {
     pub(super) turns: Arc<Semaphore>,
 }
 
-pub(super) struct ProgramOutput {
-    pub(super) stdout: Vec<u8>,
-    pub(super) prose: String,
-}
-
 impl Program {
     pub(super) fn new(path: PathBuf) -> Self {
         Self { path, turns: Arc::new(Semaphore::new(AT_A_TIME as usize)) }
@@ -57,7 +52,7 @@ impl Program {
         directory: &Path,
         arguments: &[A],
         input: &[u8],
-    ) -> Result<ProgramOutput, Problem> {
+    ) -> Result<Output, Problem> {
         let turn = self.turns.clone().acquire_owned().await.map_err(|_| unexpected())?;
         let mut command = Command::new(&self.path);
         command.args(arguments).current_dir(directory).env(HINTS_FOR_AGENT, "1").kill_on_drop(true);
@@ -78,10 +73,10 @@ impl Program {
             output
         });
         let output = run.await.map_err(|_| unexpected())?.map_err(failed)?;
-        let prose = String::from_utf8_lossy(&output.stderr).into_owned();
+        let told = || Problem::told(&String::from_utf8_lossy(&output.stderr));
         match output.status.success() {
-            true => Ok(ProgramOutput { stdout: output.stdout, prose }),
-            false => Err(Problem::documented(&output.stdout).unwrap_or_else(|| Problem::told(&prose))),
+            true => Ok(output),
+            false => Err(Problem::documented(&output.stdout).unwrap_or_else(told)),
         }
     }
 }
@@ -162,7 +157,7 @@ mod tests {
             let words = ["-c", "echo printed; echo said >&2; sleep 600 & echo $! >pid"];
             Program::new("/bin/sh".into()).run(place.path(), &words, b"").await.unwrap()
         });
-        assert_eq!((&output.stdout[..], output.prose.as_str()), (&b"printed\n"[..], "said\n"));
+        assert_eq!((&output.stdout[..], &output.stderr[..]), (&b"printed\n"[..], &b"said\n"[..]));
         let pid = fs_err::read_to_string(place.path().join("pid")).unwrap().trim_end().parse().unwrap();
         kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     }

@@ -16,7 +16,7 @@ pub(super) fn all() -> Vec<Tool> {
         (
             "list_worktrees",
             "List the worktrees: branch, path, maker, uncommitted changes, commits ahead and behind, ports, services.",
-            json!({"skip": {"type": "integer", "description": "How many to leave out at the beginning of the list"}}),
+            json!({"skip": {"type": "integer", "description": "Number of entries to skip"}}),
             &[],
         ),
         (

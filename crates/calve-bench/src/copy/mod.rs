@@ -15,7 +15,7 @@ use calve_receipt::path;
 
 pub(super) use self::workloads::known_commands;
 use self::workloads::{SPARE, Sources};
-use crate::census::{self, Census, ContentReading};
+use crate::census::{self, Census};
 use crate::comparison;
 use crate::error::BenchError;
 use crate::machine::{self, mount_options};
@@ -42,7 +42,7 @@ pub fn run(setup: &BenchSetup<'_>, rounds: Rounds, tree: &Path, only: &[String])
     let began = SystemTime::now();
     setup.in_scratch(|scratch| {
         let (say, cancel) = (setup.say, setup.cancel);
-        let before = census::take(&tree, ContentReading::Leave, cancel)?;
+        let before = census::take(&tree, cancel)?;
         say(&format!("{}: {}", ShownPath(&tree), before.in_words()));
         let prepared = PreparedTree::prepare(setup, &tree, &before, &selection, scratch)?;
         let sources = &prepared.sources;
@@ -58,10 +58,10 @@ pub fn run(setup: &BenchSetup<'_>, rounds: Rounds, tree: &Path, only: &[String])
             return Err(nothing_to_run(&not_run));
         }
         let versions = programs::versions(&calve, workloads::programs(), cancel)?;
-        census::take(&sources.tree, ContentReading::Read, cancel)?;
+        census::read_all(&sources.tree, cancel)?;
         let inspect = |copy: &Path| remarks(sources, copy, cancel);
         let runs = runs::run(setup, rounds, before.room(), machine.memory_bytes, &inspect, workloads, scratch)?;
-        let after = match census::take(&tree, ContentReading::Leave, cancel) {
+        let after = match census::take(&tree, cancel) {
             Ok(after) => Some(after),
             Err(failure @ BenchError::Core(Error::Interrupted)) => return Err(failure),
             // A file that has become unreadable has changed.

@@ -10,7 +10,7 @@ use calve_receipt::bench::NotRun;
 use crate::comparison::{missing, refused};
 use crate::programs;
 use crate::remedy::ProgramSource;
-use crate::workload::{Group, Leftovers, Role, Workload};
+use crate::workload::{Group, Role, Workload};
 
 /// A write to one of the trees never shows in the other.
 pub(crate) const INDEPENDENT: Group = Group { name: Cow::Borrowed("independent copies"), note: "" };
@@ -135,9 +135,9 @@ pub(crate) fn choose(
 fn calves(chosen: Option<Strategy>) -> Vec<(String, Option<Strategy>)> {
     let mut commands = vec![("calve cp SRC DST".to_owned(), None)];
     // An overlay is for callers of the library only.
-    let others = Strategy::ALL.into_iter().filter(|strategy| !matches!(strategy, Strategy::Overlay | Strategy::Spare));
-    for strategy in others.filter(|strategy| Some(*strategy) != chosen) {
-        commands.push((format!("calve cp --strategy {strategy} SRC DST"), Some(strategy)));
+    let others = Strategy::ALL.iter().filter(|strategy| !matches!(strategy, Strategy::Overlay | Strategy::Spare));
+    for strategy in others.filter(|strategy| Some(**strategy) != chosen) {
+        commands.push((format!("calve cp --strategy {strategy} SRC DST"), Some(*strategy)));
     }
     commands
 }
@@ -155,8 +155,8 @@ fn workload(command: String, role: Role, links: bool, program: PathBuf, sources:
         std::iter::once(program.as_os_str().to_owned()).chain(arguments).collect()
     };
     // Files with further names are treated differently, so they must go before the next run.
-    let (group, leftovers) = if links { (LINKED, Leftovers::DeleteAtOnce) } else { (INDEPENDENT, Leftovers::Keep) };
-    Workload { environment, leftovers, ..Workload::new(command, role, group, argv) }
+    let group = if links { LINKED } else { INDEPENDENT };
+    Workload { environment, is_deleted_at_once: links, ..Workload::new(command, role, group, argv) }
 }
 
 /// Returns the command that takes a spare. The caller makes the spare.

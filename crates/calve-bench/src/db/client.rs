@@ -6,18 +6,15 @@ use std::time::Duration;
 
 use calve_db::{Address, EngineKind, MysqlSession, PostgresSession, Server};
 
-/// First row of a statement. `None` for no row, or NULL.
-pub(super) type Value = Option<String>;
-
 pub(super) fn engine(server: &Server) -> io::Result<EngineKind> {
-    server.engine_kind().ok_or_else(|| unknown(&server.engine))
+    server.engine.parse().map_err(|_| unknown(&server.engine))
 }
 
 fn unknown(engine: &str) -> io::Error {
     io::Error::other(format!("the bench does not know the engine `{engine}`"))
 }
 
-type Ask = Box<dyn FnMut(&str) -> io::Result<Value>>;
+type Ask = Box<dyn FnMut(&str) -> io::Result<Option<String>>>;
 
 pub(super) struct Session {
     ask: Ask,
@@ -55,7 +52,8 @@ impl Session {
         Ok(Self { ask, server })
     }
 
-    pub(super) fn run(&mut self, sql: &str) -> io::Result<Value> {
+    /// Returns the first row of a statement. `None` for no row, or NULL.
+    pub(super) fn run(&mut self, sql: &str) -> io::Result<Option<String>> {
         (self.ask)(sql)
     }
 }

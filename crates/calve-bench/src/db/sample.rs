@@ -94,11 +94,15 @@ impl Servers<'_> {
 
     /// Starts a server and runs the first query. Returns also the milliseconds it took, and the used bytes before.
     fn begin(&self, strategy: Option<Strategy>) -> Result<(Server, Session, f64, u64), BenchError> {
-        let start = self.prepare(strategy)?;
+        // Untimed. Calve prepares its own servers while it starts them.
+        let prepared = strategy.is_none().then(|| self.baseline.prepare(self.bench.setup.cancel)).transpose()?;
         self.scratch.wait_for_freed_space()?;
         let used_bytes = self.scratch.used_bytes()?;
         let began = Instant::now();
-        let mut server = start()?;
+        let mut server = match prepared {
+            Some(start) => Server::Baseline(Box::new(start()?)),
+            None => Server::Calve(Box::new(self.bench.start(strategy)?)),
+        };
         let asked = self.open(&mut server).and_then(|mut session| {
             session.run(self.bench.query)?;
             Ok(session)
@@ -115,7 +119,8 @@ impl Servers<'_> {
     /// Measures the rest of a server, and ends it whatever happens.
     fn finish(&self, begun: (Server, Session, f64, u64)) -> Result<Sample, BenchError> {
         let (server, session, ready_ms, used_bytes) = begun;
-        let sample = Sample { clone_ms: server.clone_ms(), ready_ms, ..Sample::default() };
+        let clone_ms = if let Server::Calve(owned) = &server { owned.record.server.launch.clone_ms } else { None };
+        let sample = Sample { clone_ms, ready_ms, ..Sample::default() };
         let sample = self.measure(session, used_bytes, sample);
         let began = Instant::now();
         let left = server.stop();

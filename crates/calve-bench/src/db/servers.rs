@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use calve_core::Strategy;
 use calve_db::{Address, BaselineServer, BaselineServers, EngineKind, Error, OwnedServer};
 
 use super::bench::DatabaseBench;
@@ -21,8 +20,6 @@ pub(super) struct Servers<'a> {
     pub(super) baseline: BaselineServers<'a>,
 }
 
-pub(super) type StartServer<'s> = Box<dyn FnOnce() -> Result<Server, Error> + 's>;
-
 pub(super) enum Server {
     Calve(Box<OwnedServer>),
     Baseline(Box<BaselineServer>),
@@ -37,15 +34,6 @@ impl<'a> Servers<'a> {
     ) -> Result<Self, BenchError> {
         let baseline = BaselineServers::new(bench.home, bench.template)?;
         Ok(Self { bench, scratch, write, engine, baseline })
-    }
-
-    /// Prepares a server, untimed: without a strategy, one without Calve. Calve prepares its own while it starts them.
-    pub(super) fn prepare(&self, strategy: Option<Strategy>) -> Result<StartServer<'_>, Error> {
-        if strategy.is_none() {
-            let start = self.baseline.prepare(self.bench.setup.cancel)?;
-            return Ok(Box::new(move || start().map(|baseline| Server::Baseline(Box::new(baseline)))));
-        }
-        Ok(Box::new(move || self.bench.start(strategy).map(|owned| Server::Calve(Box::new(owned)))))
     }
 
     /// Opens a session, as soon as the server answers.
@@ -74,13 +62,6 @@ impl Server {
         match self {
             Self::Calve(owned) => &owned.record.server.address,
             Self::Baseline(baseline) => &baseline.address,
-        }
-    }
-
-    pub(super) fn clone_ms(&self) -> Option<f64> {
-        match self {
-            Self::Calve(owned) => owned.record.server.launch.clone_ms,
-            Self::Baseline(_) => None,
         }
     }
 

@@ -20,7 +20,7 @@ use self::client::StopReason;
 use self::programs::GitPrograms;
 use self::report::CaseResult;
 use self::repository::Repository;
-pub use self::source::{GitAddress, Source};
+pub use self::source::Source;
 pub use self::upload_pack::when_asked;
 use crate::error::BenchError;
 use crate::machine;

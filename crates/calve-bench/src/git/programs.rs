@@ -8,7 +8,6 @@ use std::thread::{self, JoinHandle};
 
 use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
-use calve_git::Nesting;
 use calve_git::remote::ENDLESS;
 
 use super::upload_pack;
@@ -86,11 +85,10 @@ impl<'a> GitPrograms<'a> {
 
     /// Runs git in the user's environment, for servers that only the user can reach. Stops endless chains of processes.
     pub(super) fn run_as_user(&self, directory: &Path, arguments: &[&OsStr]) -> Result<GitOutput, BenchError> {
-        let mut command = calve_git::Git::at(directory).command();
+        let events = self.home.join("events");
+        let (mut command, mut nesting) = calve_git::Git::at(directory).fetching(&events)?;
         command.args(["-c", "gc.auto=0", "-c", "maintenance.auto=false"]).args(arguments);
         command.env("GIT_ALLOW_PROTOCOL", "https:http:ssh:git:file").stdin(Stdio::null());
-        let events = self.home.join("events");
-        let mut nesting = Nesting::watch(&mut command, &events)?;
         let mut is_endless = false;
         let mut ran = self.heard(&mut command, |command| {
             process::run_command(command, None, self.cancel, |group, has_ended| {

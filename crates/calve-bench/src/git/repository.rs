@@ -61,10 +61,7 @@ impl Repository {
 
 /// Makes a bare clone that shares nothing with the source, with the user's configuration.
 fn copy(source: &Source, template: &Path, git: &GitPrograms<'_>) -> Result<(), BenchError> {
-    let text = match source {
-        Source::Path(path) => fs_err::canonicalize(path)?.into_os_string(),
-        Source::Url(address) => address.given.clone().into(),
-    };
+    let text = source.text();
     let mut arguments = ["clone", "--quiet", "--bare", "--no-local", "--template=", "--"].map(OsStr::new).to_vec();
     arguments.extend([&text, template.as_os_str()]);
     let mut ran = git.run_as_user(template.parent().unwrap_or(template), &arguments)?;
@@ -76,16 +73,13 @@ fn copy(source: &Source, template: &Path, git: &GitPrograms<'_>) -> Result<(), B
     if ran.ended.status.success() {
         return Ok(());
     }
-    if let Source::Url(address) = source {
+    let hint = if source.path().is_some() { Remedy::TryCloningDirectory } else { Remedy::TryCloningUrl };
+    if source.path().is_none() {
         // Before it is shortened: half of a URL would not be recognized.
-        ran.said = address.censored(&ran.said);
+        ran.said = source.censored(&ran.said);
     }
     let (reason, _) = git.reason(&ran);
     let text = format!("`{}` cannot be cloned: {reason}", ShownPath(Path::new(&source.shown())));
-    let hint = match source {
-        Source::Url(_) => Remedy::TryCloningUrl,
-        Source::Path(_) => Remedy::TryCloningDirectory,
-    };
     Err(BenchError::failed(text, hint))
 }
 

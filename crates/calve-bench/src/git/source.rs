@@ -1,7 +1,7 @@
 //! Sources of repositories, paths and URLs, and which of them are refused.
 
-use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 use calve_core::internal::ShownPath;
 use calve_git::Git;
@@ -10,59 +10,46 @@ use calve_git::remote::{RepositoryUrl, Transport};
 use crate::error::BenchError;
 use crate::remedy::Remedy;
 
-pub enum Source {
-    Path(PathBuf),
-    Url(GitAddress),
-}
-
-pub struct GitAddress {
+pub struct Source {
     /// For git alone: it may have credentials.
-    pub(super) given: String,
+    given: String,
     url: RepositoryUrl,
-}
-
-impl GitAddress {
-    /// Removes secrets from git's messages.
-    pub(super) fn censored(&self, said: &str) -> String {
-        self.url.censored(&said.replace(&self.given, &self.url.to_string()))
-    }
-}
-
-fn parse(text: &str) -> Result<RepositoryUrl, BenchError> {
-    RepositoryUrl::parse(OsStr::new(text)).map_err(|error| BenchError::usage(error.to_string(), Remedy::CorrectUrl))
-}
-
-fn named(url: &RepositoryUrl) -> String {
-    url.directory_name().map_or_else(|_| "repository".into(), |name| name.to_string_lossy().into_owned())
 }
 
 impl Source {
     pub fn parse(text: &str) -> Result<Self, BenchError> {
-        let url = parse(text)?;
-        if url.kind == Transport::Local {
-            return Ok(Self::Path(url.as_os_str().into()));
-        }
-        Ok(Self::Url(GitAddress { given: text.to_owned(), url }))
+        let url = RepositoryUrl::parse(OsStr::new(text));
+        let url = url.map_err(|error| BenchError::usage(error.to_string(), Remedy::CorrectUrl))?;
+        Ok(Self { given: text.to_owned(), url })
+    }
+
+    /// Returns the directory, `None` for a URL.
+    pub(super) fn path(&self) -> Option<&Path> {
+        (self.url.kind == Transport::Local).then(|| Path::new(self.url.as_os_str()))
+    }
+
+    /// Returns the source for git.
+    pub(super) fn text(&self) -> OsString {
+        self.path().map_or_else(|| OsString::from(&self.given), OsString::from)
+    }
+
+    /// Removes secrets from git's messages.
+    pub(super) fn censored(&self, said: &str) -> String {
+        self.url.censored(&said.replace(&self.given, &self.url.to_string()))
     }
 
     /// Returns the source for messages, without credentials.
     pub(crate) fn shown(&self) -> String {
-        match self {
-            Self::Path(path) => path.to_string_lossy().into_owned(),
-            Self::Url(address) => address.url.to_string(),
-        }
+        self.path().map_or_else(|| self.url.to_string(), |path| path.to_string_lossy().into_owned())
     }
 
     pub(crate) fn name(&self) -> String {
-        match self {
-            Self::Path(path) => parse(&path.to_string_lossy()).map_or_else(|_| "repository".into(), |url| named(&url)),
-            Self::Url(address) => named(&address.url),
-        }
+        self.url.directory_name().map_or_else(|_| "repository".into(), |name| name.to_string_lossy().into_owned())
     }
 
     /// Refuses a source that cannot be measured, before anything is copied.
     pub(crate) fn check(&self) -> Result<(), BenchError> {
-        let Self::Path(path) = self else { return Ok(()) };
+        let Some(path) = self.path() else { return Ok(()) };
         let git = Git::at(path);
         // Below the root of a work tree git finds the repository, but does not clone that directory.
         if !path.is_dir() || !git.line(&["rev-parse", "--show-prefix"]).is_ok_and(|prefix| prefix.is_empty()) {

@@ -13,7 +13,7 @@ use crate::programs;
 use crate::remedy::ProgramSource;
 use crate::scratch::Scratch;
 use crate::spares;
-use crate::workload::{Group, Leftovers, Role, Workload};
+use crate::workload::{Group, Role, Workload};
 
 pub(crate) const COMPLETE: Group = Group { name: Cow::Borrowed("complete worktrees"), note: "" };
 
@@ -93,7 +93,7 @@ fn workload(shown: &str, role: Role, script: &str, source: &Path, program: &Path
         words.chain([script.clone()]).chain(places).collect()
     };
     // git would take longer with each worktree that it knows.
-    Workload { leftovers: Leftovers::DeleteAtOnce, ..Workload::new(shown, role, COMPLETE, argv) }
+    Workload { is_deleted_at_once: true, ..Workload::new(shown, role, COMPLETE, argv) }
 }
 
 pub(super) fn git(at: &Path, arguments: &[&str]) -> Result<String, BenchError> {

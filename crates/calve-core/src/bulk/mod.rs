@@ -13,7 +13,7 @@ mod read;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -30,7 +30,7 @@ use self::plan::{Unit, WritePlan, plan};
 pub use self::read::{ReadOptions, read_files};
 use crate::error::{Error, IoContext};
 use crate::sys;
-use crate::tree::pool::thread_count;
+use crate::tree::pool::{Pool, thread_count};
 use crate::vocabulary::operation::Operation;
 
 /// Writes files below a directory, batch by batch.
@@ -94,33 +94,29 @@ impl Writer {
         let stops = self.options.on_error == OnError::Stop;
         let is_outside = |refused: &WriteFailure| matches!(refused.error, Error::OutsideRoot { .. });
         let begins = !stops || !refused.iter().any(is_outside);
+        let used = threads.min(units.len());
         let run = Run {
             root: self.root.as_fd(),
             root_path: &self.root_path,
             options: &self.options,
             units: &units,
             next: AtomicUsize::new(0),
-            stopped: AtomicBool::new(false),
+            pool: Pool::new(used, self.options.cancel.clone()),
             report: Mutex::new(std::mem::take(&mut self.report)),
         };
         run.report().failures.extend(refused);
-        let used = threads.min(units.len());
-        let work = || {
+        let work = |_: &Pool<()>| {
             sys::private_descriptors(&[run.root]);
             run.work();
         };
-        let started = if begins { on_threads(used, &work) } else { Ok(()) };
+        let ran = if begins { run.pool.run((), work).map(drop) } else { self.options.cancel.check() };
         self.report = run.report.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = started {
+        self.report.threads = self.report.threads.max(used);
+        if let Err(error) = ran {
             self.report.failures.truncate(before);
             return Err(error);
         }
         self.gain.learn(threads, self.report.files - written, began.elapsed());
-        self.report.threads = self.report.threads.max(used);
-        if self.options.cancel.is_cancelled() {
-            self.report.failures.truncate(before);
-            return Err(Error::Interrupted);
-        }
         self.report.failures[before..].sort_by_key(|failure| failure.index);
         if stops {
             let first = self.report.failures.drain(before..).next();
@@ -162,7 +158,7 @@ struct Run<'a> {
     options: &'a WriteOptions,
     units: &'a [Unit<'a>],
     next: AtomicUsize,
-    stopped: AtomicBool,
+    pool: Pool<()>,
     report: Mutex<WriteReport>,
 }
 
@@ -172,7 +168,7 @@ impl Run<'_> {
         // If one file existed already, the next probably does, too.
         let mut expect_existing = false;
         while let Some(unit) = self.units.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            if self.stopped() {
+            if self.pool.stopped() {
                 break;
             }
             let made_before = directories.made;
@@ -188,7 +184,7 @@ impl Run<'_> {
         let path = |name: &[u8]| plan::join(self.root_path, &unit.directory, name);
         let (mut files, mut bytes) = (0, 0);
         for item in &unit.items {
-            if self.stopped() {
+            if self.pool.stopped() {
                 break;
             }
             let file = FileToWrite { directory, item, options: self.options, path: &path };
@@ -233,7 +229,7 @@ impl Run<'_> {
 
     fn failed(&self, index: u64, error: Error) {
         if self.options.on_error == OnError::Stop {
-            self.stopped.store(true, Ordering::Relaxed);
+            self.pool.stop();
         }
         self.report().failures.push(WriteFailure { index, error });
     }
@@ -241,20 +237,4 @@ impl Run<'_> {
     fn report(&self) -> MutexGuard<'_, WriteReport> {
         self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed) || self.options.cancel.is_cancelled()
-    }
-}
-
-/// Runs `work` on new threads. If the system starts fewer, those do the work.
-fn on_threads(threads: usize, work: &(dyn Fn() + Sync)) -> Result<(), Error> {
-    std::thread::scope(|scope| {
-        let start = |_| std::thread::Builder::new().name("calve".into()).spawn_scoped(scope, work);
-        let started: Vec<_> = (0..threads).map(start).collect();
-        match started.into_iter().reduce(|one, other| one.or(other)) {
-            Some(Err(error)) => Err(Error::io(Operation::StartThread, ".", error)),
-            _ => Ok(()),
-        }
-    })
 }

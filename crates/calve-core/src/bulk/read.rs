@@ -3,17 +3,15 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use rustix::buffer::spare_capacity;
 use rustix::fs::{CWD, FileType, OFlags};
 use rustix::io::Errno;
 
-use super::on_threads;
 use crate::error::{Error, IoContext};
 use crate::progress::CancelToken;
 use crate::sys;
-use crate::tree::pool::thread_count;
+use crate::tree::pool::{Pool, thread_count};
 use crate::vocabulary::operation::Operation;
 
 /// How files are to be read.
@@ -36,38 +34,37 @@ impl Default for ReadOptions {
 /// With fewer files, another worker is not worth its start.
 const FILES_PER_THREAD: usize = 16;
 
-type Contents = Result<Vec<u8>, Error>;
+type FileContents = Result<Vec<u8>, Error>;
 
 /// Reads `paths`, following symlinks. The result is shorter than `paths`, but not empty, if
 /// [`ReadOptions::enough_bytes`] was reached: call again with the rest.
-pub fn read_files(paths: &[impl AsRef<Path> + Sync], options: &ReadOptions) -> Result<Vec<Contents>, Error> {
+pub fn read_files(paths: &[impl AsRef<Path> + Sync], options: &ReadOptions) -> Result<Vec<FileContents>, Error> {
     let threads = match options.threads {
         Some(_) => thread_count(options.threads),
         None => thread_count(None).min(paths.len() / FILES_PER_THREAD).max(1),
     };
     let next = AtomicUsize::new(0);
     let bytes = AtomicU64::new(0);
-    let all = Mutex::new(Vec::new());
-    on_threads(threads, &|| {
+    let work = |pool: &Pool<()>| {
         sys::private_descriptors(&[]);
         let mut own = Vec::new();
         // Files are taken in order and each one taken is read, so that the result has no gap.
-        while bytes.load(Ordering::Relaxed) < options.enough_bytes && !options.cancel.is_cancelled() {
+        while bytes.load(Ordering::Relaxed) < options.enough_bytes && !pool.stopped() {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(path) = paths.get(number) else { break };
             let read = read_file(path.as_ref());
             bytes.fetch_add(read.as_ref().map_or(0, |read| read.len() as u64), Ordering::Relaxed);
             own.push((number, read));
         }
-        all.lock().unwrap_or_else(PoisonError::into_inner).append(&mut own);
-    })?;
-    options.cancel.check()?;
-    let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+        own
+    };
+    let read = Pool::new(threads, options.cancel.clone()).run((), work)?;
+    let mut all: Vec<_> = read.into_iter().flatten().collect();
     all.sort_unstable_by_key(|(number, _)| *number);
     Ok(all.into_iter().map(|(_, contents)| contents).collect())
 }
 
-fn read_file(path: &Path) -> Contents {
+fn read_file(path: &Path) -> FileContents {
     // Do not wait for a FIFO's writer.
     let file = match sys::open_at(CWD, path, OFlags::RDONLY | OFlags::NONBLOCK) {
         Err(Errno::NOENT) => return Err(Error::Missing(path.to_path_buf())),

@@ -16,8 +16,7 @@ use super::record::{Head, Record, RecordedState};
 use super::select::select;
 use super::store::{Home, Set, SpareDirectory, SpareSource, TREE, spares_in};
 use crate::error::{Error, IoContext, StatedRequirement};
-use crate::options::CloneOptions;
-use crate::options::RecordBody;
+use crate::options::{CloneOptions, RecordBody};
 use crate::report::{SpareCheck, SpareReport};
 use crate::staging::Staging;
 use crate::strategy::criteria::RefusalReason;
@@ -48,7 +47,7 @@ pub(crate) struct Spare {
 }
 
 pub(crate) fn none_of_source() -> RefusalReason {
-    RefusalReason::new("there is none of this source")
+    RefusalReason::new("there is no spare of this source")
 }
 
 /// Adds the reason for the missing spare to the refusals, if a spare was named or might meet the requirement, too.
@@ -139,7 +138,7 @@ fn check_cow(is_cow: bool, options: &CloneOptions) -> Result<(), ClaimRefusal> {
 
 fn spares_for(set: &Set, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<Vec<SpareDirectory>, ClaimRefusal> {
     if !set.definition.shape.serves(options) {
-        return Err(ClaimRefusal::because("its spares are made with other options").at(SetFit::Source));
+        return Err(ClaimRefusal::because("its spares were built with different options").at(SetFit::Source));
     }
     let path = set.directory_path();
     let Some(directory) = set.open_directory()? else { return Err(ClaimRefusal::but_wanted("no spare is ready")) };
@@ -247,7 +246,7 @@ fn claim_one(
         Err(CheckFailure::TooMuch) => return unfit("more than a quarter of the source has changed since it was built"),
         Err(CheckFailure::Damaged) => return unfit("its record is damaged"),
         Err(CheckFailure::Slow) => {
-            return Err(ClaimRefusal::because("every entry would have to be looked at to check it"));
+            return Err(ClaimRefusal::because("checking it means reading every entry"));
         }
         Err(CheckFailure::Error(error)) => return Err(error.into()),
     };

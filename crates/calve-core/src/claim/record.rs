@@ -16,8 +16,7 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::{Error, IoContext};
-use crate::options::CloneOptions;
-use crate::options::RecordBody;
+use crate::options::{CloneOptions, RecordBody};
 use crate::progress::CancelToken;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
@@ -63,9 +62,9 @@ impl RecordedState {
     fn read(bytes: &mut Bytes<'_>) -> Option<Self> {
         Some(Self {
             inode: bytes.u64()?,
-            changed_seconds: bytes.i64()?,
-            changed_nanoseconds: bytes.u32()?,
-            mode: bytes.u32()?,
+            changed_seconds: i64::from_le_bytes(bytes.array()?),
+            changed_nanoseconds: u32::from_le_bytes(bytes.array()?),
+            mode: u32::from_le_bytes(bytes.array()?),
             size: bytes.u64()?,
         })
     }
@@ -124,7 +123,7 @@ impl Head {
             apparent_bytes: rest.u64()?,
             written_bytes: rest.u64()?,
             body_length: rest.u64()?,
-            body_hash: rest.take(32)?.try_into().ok()?,
+            body_hash: rest.array()?,
         })
     }
 }
@@ -381,10 +380,10 @@ pub(crate) fn blocks(body: &[u8]) -> Option<Vec<Block<'_>>> {
     let mut blocks = Vec::new();
     while !rest.0.is_empty() {
         let whole = rest.0;
-        let length = usize::try_from(rest.u32()?).ok()?;
+        let length = usize::try_from(u32::from_le_bytes(rest.array()?)).ok()?;
         let mut block = Bytes(rest.take(length)?);
         let path = Path::new(OsStr::from_bytes(block.text()?.to_bytes()));
-        let recent = block.take(1)? != [0];
+        let recent = block.array()? != [0];
         let identity = RecordedState::read(&mut block)?;
         blocks.push(Block { path, recent, identity, entries: block, bytes: whole.get(..length + 4)? });
     }
@@ -407,7 +406,7 @@ impl<'b> Block<'b> {
     pub(crate) fn entries(&self) -> impl Iterator<Item = RecordedEntry<'b>> + use<'b> {
         let mut rest = Bytes(self.entries.0);
         std::iter::from_fn(move || {
-            let code = *rest.take(1)?.first()?;
+            let [code] = rest.array()?;
             let name = rest.text()?;
             let known = match code & !RECENT {
                 DIRECTORY_ENTRY => None,
@@ -433,15 +432,11 @@ impl<'b> Bytes<'b> {
         Some(text)
     }
 
-    fn u32(&mut self) -> Option<u32> {
-        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.try_into().ok()
     }
 
     fn u64(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
-    }
-
-    fn i64(&mut self) -> Option<i64> {
-        Some(i64::from_le_bytes(self.take(8)?.try_into().ok()?))
+        self.array().map(u64::from_le_bytes)
     }
 }

@@ -19,7 +19,7 @@
 //! A spare's directory without a record, whose lock is free, was left by a killed process.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -188,7 +188,7 @@ fn prefix(source: &SpareSource) -> String {
 }
 
 pub(crate) struct Home {
-    directory: OwnDirectory,
+    pub(crate) directory: OwnDirectory,
 }
 
 impl Home {
@@ -208,10 +208,6 @@ impl Home {
 
     pub(crate) fn path(&self) -> &Path {
         self.directory.path()
-    }
-
-    pub(crate) fn directory(&self) -> BorrowedFd<'_> {
-        self.directory.as_fd()
     }
 
     fn calve_home(&self) -> PathBuf {

@@ -14,9 +14,9 @@ use super::ranges::renew_ranges;
 use crate::error::{Error, IoContext};
 use crate::remove::delete::{Deletion, delete};
 use crate::sys::{self, XattrTarget};
-use crate::tree::fill::contents::Contents;
+use crate::tree::fill::contents::ContentsMethod;
 use crate::tree::fill::metadata::NewFileDefaults;
-use crate::tree::fill::{Files, Fill, FillPart, Scope, fill};
+use crate::tree::fill::{Files, Fill, FillPart, fill};
 use crate::tree::node::Names;
 use crate::vocabulary::operation::Operation;
 
@@ -26,7 +26,7 @@ pub(crate) fn update(work: &Fill<'_>, differences: SpareDifferences) -> Result<(
     for (path, touched) in differences.directories {
         parts.extend(prepare(work, &path, touched)?);
     }
-    fill(work, Scope::Parts(parts)).map(|_| ())
+    fill(work, Some(parts)).map(|_| ())
 }
 
 /// Removes a directory's differing entries and resets its metadata. `None` if it is gone on either side.
@@ -46,7 +46,7 @@ fn prepare(work: &Fill<'_>, path: &Path, touched: DirectoryChanges) -> Result<Op
     let stat = rustix::fs::fstat(&src).io(Operation::Stat, &src_path)?;
     let mut names = Names::default();
     // A plain copy keeps no times.
-    let is_shared = matches!(work.files, Files::Clone(Contents::Reflink { .. }));
+    let is_shared = matches!(work.files, Files::Clone(ContentsMethod::Reflink { .. }));
     let may_renew = is_shared && options.internal.plain.is_none();
     for (kind, name) in touched.made {
         if may_renew && kind == FileType::RegularFile && renew_ranges(src.as_fd(), copy.as_fd(), &name, &options.cancel)

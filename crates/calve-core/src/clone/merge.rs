@@ -43,9 +43,7 @@ pub enum OverwriteRule {
 pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: OverwriteRule) -> Result<(), Error> {
     let source = Source::open(src)?;
     let destination = Location::of_destination(dst)?;
-    if source.single().is_some() {
-        return Err(Error::io(Operation::OpenDirectory, src, Errno::NOTDIR));
-    }
+    source.expect_directory(Operation::OpenDirectory)?;
     let target = destination.open_at(DIRECTORY).io(Operation::OpenDirectory, dst)?;
     let stat = rustix::fs::fstat(&target).io(Operation::OpenDirectory, dst)?;
     check_apart(&source, &destination, Some((identity(&stat), true)))?;

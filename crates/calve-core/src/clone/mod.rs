@@ -6,7 +6,6 @@ pub(crate) mod build;
 mod finish;
 pub(crate) mod follow;
 pub(crate) mod merge;
-mod plan;
 pub(crate) mod revert;
 mod scrub;
 pub(crate) mod stage;
@@ -19,11 +18,11 @@ use self::check::{CloneRequest, check, sweep_leftovers};
 use crate::clone::stage::StagedTree;
 use crate::error::Error;
 use crate::options::CloneOptions;
-use crate::report::CloneReport;
+use crate::report::{ClonePlan, CloneReport};
+use crate::tree::fill::room;
 use crate::tree::notes::Notes;
-
-pub use self::plan::plan;
-pub(crate) use self::plan::strategy;
+use crate::tree::stable::check_all_frozen;
+use crate::vocabulary::strategy::Strategy;
 
 /// Makes `dst` an independent, writable copy of `src` by the fastest strategy that these two places offer.
 ///
@@ -53,4 +52,30 @@ pub(crate) fn clone_and_change(
     let trashed = staged.publish(&notes)?;
     let report = run.report(src, dst, &notes, started);
     Ok(CloneReport { trash_waits: trash_waits || trashed.is_some(), trashed, ..report })
+}
+
+/// Returns the strategy that [`clone_tree`] would use, and why no better one. Leaves nothing behind.
+///
+/// # Errors
+/// Fails as the clone certainly would: without room, or if the source is a template that was changed.
+pub fn plan(src: &Path, dst: &Path, options: &CloneOptions) -> Result<ClonePlan, Error> {
+    let CloneRequest { source, destination, exclude } = check(src, dst, options)?;
+    let (method, refused) = StagedTree::for_clone(&destination, options)?.plan(&source)?;
+    if let Some(method) = method {
+        if method.strategy == Strategy::Copy {
+            room::check(&source, destination.parent(), dst, &exclude, &options.cancel)?;
+        }
+        if method.makes_each_file {
+            check_all_frozen(&source, &exclude, options)?;
+        }
+    }
+    let strategy = method.map_or(Strategy::Spare, |method| method.strategy);
+    Ok(ClonePlan { src: src.into(), dst: dst.into(), strategy, refused })
+}
+
+/// Returns the strategy that [`clone_tree`] would use if there is room.
+pub(crate) fn strategy(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Strategy, Error> {
+    let CloneRequest { source, destination, .. } = check(src, dst, options)?;
+    let (method, _) = StagedTree::for_clone(&destination, options)?.plan(&source)?;
+    Ok(method.map_or(Strategy::Spare, |method| method.strategy))
 }

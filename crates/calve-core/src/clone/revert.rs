@@ -8,8 +8,6 @@ use std::ffi::CString;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 
-use rustix::io::Errno;
-
 use super::update::{UpdateMethods, now};
 use crate::claim::check::{DirectoryChanges, node};
 use crate::claim::record::{RecordDraft, Writers, blocks, device};
@@ -35,9 +33,7 @@ impl CloneState {
     /// Fails if `clone` contains sockets, other file systems or subvolumes.
     pub fn record(clone: &Path, after: Option<&RevertReport>, cancel: &CancelToken) -> Result<Option<Self>, Error> {
         let made = Source::open(clone)?;
-        if made.single().is_some() {
-            return Err(Error::io(Operation::OpenDirectory, clone, Errno::NOTDIR));
-        }
+        made.expect_directory(Operation::OpenDirectory)?;
         if !sys::shows_stores(made.directory()).io(Operation::Open, clone)? {
             return Ok(None);
         }

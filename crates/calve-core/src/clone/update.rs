@@ -16,7 +16,7 @@ use crate::strategy::facts::Facts;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::fill::Fill;
-use crate::tree::fill::contents::Contents;
+use crate::tree::fill::contents::ContentsMethod;
 use crate::tree::fill::metadata::NewFileDefaults;
 use crate::tree::location::Location;
 use crate::tree::notes::Notes;
@@ -63,7 +63,7 @@ pub(super) fn now(directory: &Source) -> Result<Moment, Error> {
 
 #[derive(Debug)]
 pub(super) struct UpdateMethods {
-    contents: Contents,
+    contents: ContentsMethod,
     created: NewFileDefaults,
     keeps_nocow: bool,
     pub(super) directory_flags: Option<u32>,
@@ -78,7 +78,7 @@ impl UpdateMethods {
         let mut facts = Facts::between(source, destination.parent());
         let created = facts.try_in(source, &staging)?;
         let contents = match strategy {
-            Choice::Only(Strategy::Copy) => Contents::Copy,
+            Choice::Only(Strategy::Copy) => ContentsMethod::Copy,
             Choice::Only(_) if facts.reflink.is_err() => return Ok(None),
             _ => facts.contents(),
         };
@@ -98,7 +98,7 @@ impl UpdateMethods {
         let exclude = Exclusions::default();
         let (from, to) = ((source.directory(), source.path()), (clone.directory(), clone.path()));
         let work = Fill {
-            strict: matches!(self.contents, Contents::Reflink { .. }),
+            strict: matches!(self.contents, ContentsMethod::Reflink { .. }),
             keeps_nocow: self.keeps_nocow,
             ..Fill::new(from, to, self.contents, &exclude, self.created, (&notes, options))
         };

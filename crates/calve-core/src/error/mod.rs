@@ -54,7 +54,7 @@ pub enum Error {
     #[error("refusing to remove `{}`: {reason}", ShownPath(.path))]
     Protected { path: PathBuf, reason: Protection },
     /// Calve never removes a directory through a symlink.
-    #[error("`{}` is a symlink, and the slash at its end means the directory behind it", ShownPath(.0))]
+    #[error("`{}` is a symlink; with the trailing slash it means its target", ShownPath(.0))]
     LinkWithSlash(PathBuf),
     #[error("cannot replace `{}` in one step: this file system has no atomic exchange", ShownPath(.0))]
     ReplaceUnsupported(PathBuf),
@@ -81,7 +81,6 @@ pub enum Error {
     /// The file `record` says that the file system was mounted at `path`.
     #[error("the spares of `{}` are on a file system that is not mounted: `{}`", ShownPath(.source_path), ShownPath(.path))]
     SparesNotMounted { source_path: PathBuf, path: PathBuf, record: PathBuf },
-    /// The caller cancelled.
     #[error("interrupted")]
     Interrupted,
 }

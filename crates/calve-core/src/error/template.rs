@@ -34,7 +34,7 @@ pub enum TemplateError {
     #[error("the template `{name}` cannot be pushed: `{}` {what}", ShownPath(.path))]
     NotPortable { name: String, path: PathBuf, what: &'static str },
     /// The path is the first entry of the received tree that differs from its manifest.
-    #[error("the template `{name}` is not as its manifest says: `{}` differs", ShownPath(.path))]
+    #[error("the template `{name}` does not match its manifest: `{}` differs", ShownPath(.path))]
     NotAsSent { name: String, path: PathBuf },
     #[error("the template `{0}` was made, refreshed or removed by another process meanwhile")]
     Superseded(String),

@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct InternalOptions {
     /// Keeps only what standard libraries keep when they copy; by default all that the destination can store. On Unix.
     pub plain: Option<PlainCopy>,
-    /// How long other threads may wait.
     pub latency: Latency,
     /// How to count contents that the file system copied into its metadata.
     pub inlined: InlinedBytes,
@@ -62,7 +61,6 @@ pub enum Latency {
 pub struct BeforePublish(Arc<dyn Fn() + Send + Sync>);
 
 impl BeforePublish {
-    /// Creates a callback from a function.
     pub fn new(function: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Arc::new(function))
     }
@@ -91,29 +89,22 @@ pub struct FrozenSince {
 /// for an entry that vanishes meanwhile. One that is written meanwhile is not reported.
 #[derive(Debug, Clone)]
 pub struct PlainCopy {
-    /// Which times are kept.
     pub times: KeptTimes,
-    /// The rule for extended attributes.
     pub xattrs: KeptXattrs,
-    /// The treatment of symlinks.
     pub links: KeptLinks,
 }
 
 /// The entries that keep their times of access and modification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptTimes {
-    /// No entry.
     None,
-    /// Regular files.
     OfFiles,
-    /// All entries.
     OfAll,
 }
 
 /// The rule for extended attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptXattrs {
-    /// None.
     No,
     /// Those that the destination stores.
     Yes,
@@ -137,7 +128,6 @@ pub enum KeptLinks {
 pub struct LeftLinks(Arc<Mutex<BTreeSet<PathBuf>>>);
 
 impl LeftLinks {
-    /// Adds a path.
     pub fn add(&self, path: PathBuf) {
         self.lock().insert(path);
     }

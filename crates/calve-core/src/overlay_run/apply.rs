@@ -25,8 +25,8 @@ use crate::staging::{RootKind, Staging, rename_to_first_free};
 use crate::strategy::facts::created_in;
 use crate::sys::{self, XattrTarget};
 use crate::tree::exclude::Exclusions;
-use crate::tree::fill::contents::Contents;
-use crate::tree::fill::{Fill, FillPart, Scope, fill};
+use crate::tree::fill::contents::ContentsMethod;
+use crate::tree::fill::{Fill, FillPart, fill};
 use crate::tree::held_times::times;
 use crate::tree::location::{DIRECTORY, Location, identity, make_below};
 use crate::tree::lock::Purpose;
@@ -343,13 +343,13 @@ impl ApplyRequest<'_> {
         let exclude = Exclusions::default().and_select(Some(select));
         let options = CloneOptions { cancel: self.cancel.clone(), ..CloneOptions::default() };
         let (upper, new) = ((self.upper.directory, self.tree), (stage.new.as_fd(), self.tree));
-        let (contents, notes) = (Contents::Reflink { tell_inlined: false }, Notes::default());
+        let (contents, notes) = (ContentsMethod::Reflink { tell_inlined: false }, Notes::default());
         let work = Fill {
             is_upper: true,
             keeps_nocow: sys::magic(self.lower) == Ok(sys::BTRFS_MAGIC),
             ..Fill::new(upper, new, contents, &exclude, created_in(&stage.staging)?, (&notes, &options))
         };
-        fill(&work, Scope::Parts(parts)).map(|_| ())
+        fill(&work, Some(parts)).map(|_| ())
     }
 
     /// Moves all entries, new ones first, and seals the directories. Takes everything back on failure.
@@ -361,7 +361,7 @@ impl ApplyRequest<'_> {
         let mut make = || -> Result<(), (PathBuf, Obstacle)> {
             for (number, one) in &order {
                 let stage = &stages[one.place];
-                let moved = self.move_entry(stage, *number, one, Way::There);
+                let moved = self.move_entry(stage, *number, one, MoveDirection::There);
                 done += usize::from(moved.is_ok());
                 let checked = moved.and_then(|()| self.check_moved(stage, *number, one));
                 checked.map_err(|why| (one.path.clone(), why))?;
@@ -383,7 +383,7 @@ impl ApplyRequest<'_> {
             }
         }
         for (number, one) in order[..done].iter().rev() {
-            if let Err(why) = self.move_entry(&stages[one.place], *number, one, Way::Back) {
+            if let Err(why) = self.move_entry(&stages[one.place], *number, one, MoveDirection::Back) {
                 let errno = match why {
                     Obstacle::Changed => Errno::BUSY,
                     Obstacle::System(errno) => errno,
@@ -421,7 +421,7 @@ impl ApplyRequest<'_> {
         seal.set_times().map_err(|errno| self.no_times(&root, errno))
     }
 
-    fn move_entry(&self, stage: &Stage<'_>, number: usize, one: &Move, way: Way) -> Result<(), Obstacle> {
+    fn move_entry(&self, stage: &Stage<'_>, number: usize, one: &Move, way: MoveDirection) -> Result<(), Obstacle> {
         let Some((directory, name)) = above(&one.path) else { return Ok(()) };
         let here = node_of(directory).open(self.lower, sys::PATH_ONLY)?;
         let hidden_name = CString::new(number.to_string()).unwrap_or_default();
@@ -430,14 +430,14 @@ impl ApplyRequest<'_> {
             false => (sys::open_at(&stage.old, c".", DIRECTORY)?, &hidden_name),
         };
         let (here, hidden) = ((here.as_fd(), &*name), (hidden.as_fd(), &**hidden_name));
-        let comes_in = one.has_new == (way == Way::There);
+        let comes_in = one.has_new == (way == MoveDirection::There);
         let moved = with_writable([here, hidden], || match one.has_new && one.old.is_some() {
             true => sys::rename_exchange(hidden.0, hidden.1, here.0, here.1),
             false if comes_in => sys::rename_no_replace(hidden.0, hidden.1, here.0, here.1),
             false => sys::rename_no_replace(here.0, here.1, hidden.0, hidden.1),
         });
         moved.map_err(|errno| match errno {
-            Errno::EXIST | Errno::NOENT if way == Way::There => Obstacle::Changed,
+            Errno::EXIST | Errno::NOENT if way == MoveDirection::There => Obstacle::Changed,
             errno => Obstacle::System(errno),
         })
     }
@@ -496,7 +496,7 @@ fn rescue(staging: &Staging<'_>) -> sys::Result<PathBuf> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum MoveDirection {
     There,
     Back,
 }

@@ -48,12 +48,6 @@ pub struct Version {
     pub contents: Option<Vec<u8>>,
 }
 
-/// Does not follow a symlink.
-pub(super) fn size(root: BorrowedFd<'_>, path: &Path) -> sys::Result<u64> {
-    let (directory, name) = open_above(root, path, sys::PATH_ONLY)?;
-    Ok(sys::stat_at(&directory, &*name)?.st_size.cast_unsigned())
-}
-
 pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Result<Version> {
     let (directory, name) = open_above(root, path, sys::PATH_ONLY)?;
     let stat = sys::stat_at(&directory, &*name)?;
@@ -65,6 +59,13 @@ pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Resu
     let file = open_contents(directory.as_fd(), &name, || false)?;
     let contents = sys::read(file, most + 1)?;
     Ok(Version { is_executable, contents: (contents.len() as u64 <= most).then_some(contents) })
+}
+
+/// Returns whether a regular file has the same contents in both trees.
+pub(super) fn is_same(lower: BorrowedFd<'_>, upper: BorrowedFd<'_>, path: &Path) -> sys::Result<bool> {
+    let (directory, name) = open_above(upper, path, sys::PATH_ONLY)?;
+    let stat = sys::stat_at(&directory, &*name)?;
+    same_data(open_above(lower, path, sys::PATH_ONLY)?.0.as_fd(), directory.as_fd(), &name, (&stat, &stat), || false)
 }
 
 /// An overlay's upper directory, and its state before the command began.

@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::{CWD, Mode, RawMode};
-use rustix::io::Errno;
 
 use crate::clone::clone_and_change;
 use crate::error::{Error, IoContext, PrivateError};
@@ -23,7 +22,7 @@ use crate::options::CloneOptions;
 use crate::progress::CancelToken;
 use crate::remove::sweep::sweep_hidden;
 use crate::report::CloneReport;
-use crate::strategy::OverlayState;
+use crate::strategy::overlay::OverlayState;
 use crate::sys::{self, Denial, Steps};
 use crate::tree::location::DIRECTORY;
 use crate::tree::lock::Purpose;
@@ -37,6 +36,7 @@ use apply::ApplyRequest;
 pub use changes::{Change, Version};
 use changes::{Layer, ListingScope};
 use closed::ClosedEntries;
+use entries::Directories;
 use seal::with_writable;
 use xattrs::RootState;
 
@@ -109,9 +109,7 @@ impl PrivateOverlay {
     /// Fails if the overlay would hide a mount below `tree`.
     pub fn new(tree: &Path, changes: &Path) -> Result<Self, Error> {
         let source = Source::open(tree)?;
-        if source.single().is_some() {
-            return Err(Error::io(Operation::MountOverlayOf, tree, Errno::NOTDIR));
-        }
+        source.expect_directory(Operation::MountOverlayOf)?;
         let below = sys::mounts_below(source.directory()).io(Operation::LookForMounts, source.path())?;
         if let Some(mount) = below.first() {
             return Err(PrivateError::MountBelow(mount.clone()).into());
@@ -189,11 +187,13 @@ impl PrivateOverlay {
         let Ok([lower, _]) = self.layers() else { return 0 };
         let is_file = |kind| kind == Some(EntryKind::File);
         let changed = changes.iter().filter(|change| is_file(change.before) && is_file(change.after));
+        let mut tree = Directories::new(lower.as_fd());
         // The file may be gone.
-        changed.map(|change| changes::size(lower.as_fd(), &change.path).unwrap_or(0)).sum()
+        changed.map(|change| tree.entry(&change.path).map_or(0, |stat| sys::size(&stat))).sum()
     }
 
-    /// Reads the entry before and after (`None` unless a file or symlink), but no contents of more than `most` bytes.
+    /// Reads the entry before and after (`None` unless a file or symlink), but no contents of more than `most` bytes: if they
+    /// are the same, both are empty.
     pub fn versions(&self, change: &Change, most: u64) -> Result<[Option<Version>; 2], Error> {
         let read = |root: &OwnedFd, kind| match kind {
             Some(EntryKind::File | EntryKind::Symlink) => changes::version(root.as_fd(), &change.path, most)
@@ -202,7 +202,14 @@ impl PrivateOverlay {
             _ => Ok(None),
         };
         let [lower, upper] = self.layers()?;
-        Ok([read(&lower, change.before)?, read(&upper, change.after)?])
+        let mut versions = [read(&lower, change.before)?, read(&upper, change.after)?];
+        if versions.iter().all(|version| version.as_ref().is_some_and(|version| version.contents.is_none()))
+            && changes::is_same(lower.as_fd(), upper.as_fd(), &change.path)
+                .io(Operation::Compare, self.tree.join(&change.path))?
+        {
+            versions.iter_mut().flatten().for_each(|version| version.contents = Some(Vec::new()));
+        }
+        Ok(versions)
     }
 
     /// Applies all changes to the tree itself, including those of times alone, or none. `shown`: the changes as listed.

@@ -31,7 +31,6 @@ pub(super) struct Seal {
     pub(super) directory: OwnedFd,
     pub(super) stat: Stat,
     pub(super) xattrs: Xattrs,
-    /// The copy's times.
     pub(super) times: Timestamps,
 }
 

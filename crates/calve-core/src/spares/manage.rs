@@ -38,7 +38,7 @@ impl Spares {
         let parent = match &options.at {
             Some(at) => Some(canonical(at)?),
             None => {
-                let stat = rustix::fs::fstat(home.directory()).io(Operation::Stat, &self.home)?;
+                let stat = rustix::fs::fstat(&home.directory).io(Operation::Stat, &self.home)?;
                 let beside = origin.place(&real).ok_or_else(|| no("it is the root of the file system"))?;
                 (record::device(&stat) != source.identity().0).then(|| beside.to_path_buf())
             }

@@ -3,8 +3,8 @@
 use super::criteria::RefusalReason;
 use super::method::{Failure, Job, Method, Outcome};
 use crate::report::Bytes;
-use crate::tree::fill::contents::Contents;
-use crate::tree::fill::{Files, Fill, Scope, fill, room};
+use crate::tree::fill::contents::ContentsMethod;
+use crate::tree::fill::{Files, Fill, fill, room};
 use crate::tree::stable;
 use crate::vocabulary::strategy::{Requirement, Strategy};
 
@@ -21,7 +21,7 @@ pub(super) const METHOD: Method = Method {
 fn run(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
     room::check(job.part.source, job.staging.parent(), job.part.dst, job.part.exclude, &job.part.options.cancel)?;
     // Elsewhere the call shares extents where it can, against this strategy's name.
-    let contents = if job.facts.copies_on_server { Contents::CopyOnServer } else { Contents::Copy };
+    let contents = if job.facts.copies_on_server { ContentsMethod::CopyOnServer } else { ContentsMethod::Copy };
     per_file(job, Files::Clone(contents), false)
 }
 
@@ -34,20 +34,16 @@ pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files<'_>, strict: bool) ->
         true => Some(stable::begin(job.part.source, job.part.options.mounts)?),
         false => None,
     };
-    let scope = match job.part.source.single() {
-        Some((name, kind)) => Scope::Single(name.to_owned(), kind),
-        None => Scope::Tree,
-    };
     let (from, to) = ((job.part.source.directory(), job.part.source.path()), (dst_root, job.part.dst));
     let work = Fill {
-        is_single: job.part.source.single().is_some(),
+        single: job.part.source.single(),
         files,
         strict,
         keeps_nocow: job.facts.may_inline,
         threads: job.threads,
-        ..Fill::new(from, to, Contents::Copy, job.part.exclude, job.created, (job.part.notes, job.part.options))
+        ..Fill::new(from, to, ContentsMethod::Copy, job.part.exclude, job.created, (job.part.notes, job.part.options))
     };
-    let tally = fill(&work, scope)?;
+    let tally = fill(&work, None)?;
     let bytes = Bytes { inlined: Some(tally.inlined_bytes), ..tally.bytes };
     Ok(Outcome { entries: Some(tally.entries), bytes: Some(bytes), whole: None, started })
 }

@@ -12,7 +12,7 @@ use crate::error::{Error, IoContext, ShownPath};
 use crate::staging::Staging;
 use crate::strategy::criteria::RefusalReason;
 use crate::sys;
-use crate::tree::fill::contents::Contents;
+use crate::tree::fill::contents::ContentsMethod;
 use crate::tree::fill::metadata::NewFileDefaults;
 use crate::tree::held_times::HeldTimes;
 use crate::tree::location::DIRECTORY;
@@ -53,11 +53,11 @@ impl Facts {
     }
 
     /// Returns the best way to clone single files, once sharing was tried.
-    pub(crate) fn contents(&self) -> Contents {
+    pub(crate) fn contents(&self) -> ContentsMethod {
         match (&self.reflink, self.copies_on_server) {
-            (Ok(()), _) => Contents::Reflink { tell_inlined: false },
-            (Err(_), true) => Contents::CopyOnServer,
-            (Err(_), false) => Contents::Copy,
+            (Ok(()), _) => ContentsMethod::Reflink { tell_inlined: false },
+            (Err(_), true) => ContentsMethod::CopyOnServer,
+            (Err(_), false) => ContentsMethod::Copy,
         }
     }
 

@@ -41,12 +41,12 @@ pub(super) const METHOD: Method = Method {
 #[derive(Debug)]
 pub struct OverlayMount {
     mount_point: Location,
-    state: Option<State>,
+    state: Option<OverlayState>,
 }
 
 /// The hidden directory with the changes.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct OverlayState {
     pub(crate) parent: OwnedFd,
     pub(crate) path: PathBuf,
     pub(crate) lock: Lock,
@@ -60,11 +60,9 @@ pub(crate) struct State {
 /// `src` must not change while it is mounted (overlayfs.rst: "the behaviour of the overlay is undefined").
 pub fn mount_overlay(src: &Path, dst: &Path) -> Result<OverlayMount, Error> {
     let source = Source::open(src)?;
-    if source.single().is_some() {
-        return Err(Error::io(Operation::MountOverlayOf, src, Errno::NOTDIR));
-    }
+    source.expect_directory(Operation::MountOverlayOf)?;
     let Some(location) = Location::open(dst)? else { return Err(Error::DestinationExists(dst.to_path_buf())) };
-    let state = State::make(location.parent_path(), &source)?;
+    let state = OverlayState::make(location.parent_path(), &source)?;
     if let Err(errno) = rustix::fs::mkdirat(location.parent(), location.name(), Mode::RWXU) {
         state.delete()?;
         return Err(match errno {
@@ -104,7 +102,7 @@ impl OverlayMount {
         sys::detach_mount(parent, name).io(Operation::Unmount, path)?;
         let state = self.state.take();
         rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).io(Operation::RemoveDirectory, path)?;
-        state.map_or(Ok(()), State::delete)
+        state.map_or(Ok(()), OverlayState::delete)
     }
 }
 
@@ -114,7 +112,7 @@ impl Drop for OverlayMount {
     }
 }
 
-impl State {
+impl OverlayState {
     /// Makes `upper` and `work` under a hidden name. The mount shows the upper's metadata: the source's.
     pub(crate) fn make(parent: &Path, source: &Source) -> Result<Self, Error> {
         let directory = sys::open_at(rustix::fs::CWD, parent, OFlags::RDONLY | OFlags::DIRECTORY)

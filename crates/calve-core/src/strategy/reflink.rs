@@ -3,7 +3,7 @@
 use super::method::{Failure, Job, Method, Outcome};
 use crate::options::internal::InlinedBytes;
 use crate::tree::fill::Files;
-use crate::tree::fill::contents::Contents;
+use crate::tree::fill::contents::ContentsMethod;
 use crate::vocabulary::strategy::{Requirement, Strategy};
 
 pub(super) const METHOD: Method = Method {
@@ -19,7 +19,7 @@ pub(super) const METHOD: Method = Method {
 fn run(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
     let strict = job.part.options.requires(Requirement::Cow);
     let tell_inlined = job.facts.may_inline && job.part.options.internal.inlined == InlinedBytes::Counted;
-    let contents = Contents::Reflink { tell_inlined };
+    let contents = ContentsMethod::Reflink { tell_inlined };
     let mut outcome = super::copy::per_file(job, Files::Clone(contents), strict)?;
     if let Some(bytes) = &mut outcome.bytes
         && job.facts.may_inline

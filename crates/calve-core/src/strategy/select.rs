@@ -1,13 +1,9 @@
+use super::IN_ORDER;
 use super::criteria::{Criteria, RefusalReason};
 use super::facts::Facts;
 use super::method::Method;
-use super::{clonefile, copy, hardlink, overlay, reflink, snapshot};
 use crate::error::{Error, StatedRequirement};
 use crate::vocabulary::strategy::{Choice, Refusal, Requirement, Strategy};
-
-/// The table of contents: the fastest first.
-pub(crate) const IN_ORDER: [&Method; 6] =
-    [&snapshot::METHOD, &clonefile::METHOD, &reflink::METHOD, &copy::METHOD, &hardlink::METHOD, &overlay::METHOD];
 
 /// Returns the fastest method that accepts, and the refusals before it, with `refused_already`. Touches no disk.
 pub(crate) fn choose(
@@ -16,7 +12,7 @@ pub(crate) fn choose(
     refused_already: &[Refusal],
 ) -> Result<(&'static Method, Vec<Refusal>), Error> {
     let mut refused = Vec::new();
-    for method in IN_ORDER {
+    for &method in IN_ORDER {
         if let Some(known) = refused_already.iter().find(|refusal| refusal.strategy == method.strategy) {
             refused.push(known.clone());
             continue;

@@ -95,7 +95,7 @@ fn refusal(errno: Errno) -> Option<RefusalReason> {
             .with_remedy(Remedy::RunAsOwner),
         Errno::XDEV => RefusalReason::new("source and destination are on different file systems"),
         Errno::NOTTY | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL => {
-            RefusalReason::new("the kernel refused it: the source is no subvolume after all")
+            RefusalReason::new("the kernel refused it: the source is not a subvolume after all")
         }
         Errno::TXTBSY => RefusalReason::new("a swap file is active in the subvolume"),
         _ => return None,

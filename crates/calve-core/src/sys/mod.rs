@@ -86,6 +86,7 @@ fn word(bytes: &[u8]) -> String {
 }
 
 /// A call that the system refused to a command.
+#[derive(Clone, Copy)]
 #[cfg_attr(any(target_os = "macos", like_macos), allow(dead_code, reason = "only Linux has it"))]
 pub(crate) enum Denial {
     Namespaces,

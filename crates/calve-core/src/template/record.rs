@@ -115,7 +115,7 @@ impl Template {
     /// Returns `None` if the bytes are not a complete record of the template `name`.
     pub(super) fn decode(name: &str, bytes: &[u8], own: &Path, home: &Path) -> Option<Self> {
         let mut fields = Fields(bytes.strip_suffix(b"\0")?.split(|&byte| byte == 0));
-        if fields.bytes()? != VERSION || fields.text()? != name {
+        if fields.0.next()? != VERSION || fields.text()? != name {
             return None;
         }
         let key = fields.text()?;
@@ -147,16 +147,12 @@ impl Template {
 struct Fields<I>(I);
 
 impl<'a, I: Iterator<Item = &'a [u8]>> Fields<I> {
-    fn bytes(&mut self) -> Option<&'a [u8]> {
-        self.0.next()
-    }
-
     fn text(&mut self) -> Option<String> {
-        String::from_utf8(self.bytes()?.to_vec()).ok()
+        String::from_utf8(self.0.next()?.to_vec()).ok()
     }
 
     fn path(&mut self) -> Option<PathBuf> {
-        Some(OsStr::from_bytes(self.bytes()?).into())
+        Some(OsStr::from_bytes(self.0.next()?).into())
     }
 
     fn number(&mut self) -> Option<u64> {

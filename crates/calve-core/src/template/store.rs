@@ -354,13 +354,10 @@ pub(super) fn stat_of(path: &Path) -> Result<Option<Stat>, Error> {
     }
 }
 
-fn open(path: &Path, flags: OFlags) -> sys::Result<OwnedFd> {
-    sys::open_with(CWD, path, flags | OFlags::NOFOLLOW, Mode::RUSR | Mode::WUSR)
-}
-
 /// Returns `None` if another process has locked, removed or replaced the file.
 pub(super) fn take(path: &Path, flags: OFlags, operation: FlockOperation) -> sys::Result<Option<HeldLock>> {
-    Ok(HeldLock::take(open(path, flags)?, operation)?.filter(|lock| is_at(lock, CWD, path)))
+    let opened = sys::open_with(CWD, path, flags | OFlags::NOFOLLOW, Mode::RUSR | Mode::WUSR)?;
+    Ok(HeldLock::take(opened, operation)?.filter(|lock| is_at(lock, CWD, path)))
 }
 
 /// Fails with [`TemplateError::Damaged`] unless the manifest is the one that was written.

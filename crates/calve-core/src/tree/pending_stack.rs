@@ -74,12 +74,9 @@ impl<Open, More: Clone> PendingStack<Open, More> {
     /// Closes directories nearest to the root, which are needed last.
     pub(crate) fn stay_within_limit(&mut self) {
         let open = self.stack.iter().filter(|pending| pending.open.is_some()).count();
-        let mut beyond = open.saturating_sub(self.most_open);
-        for pending in &mut self.stack {
-            if beyond == 0 {
-                break;
-            }
-            beyond -= usize::from(pending.open.take().is_some());
+        let beyond = open.saturating_sub(self.most_open);
+        for pending in self.stack.iter_mut().filter(|pending| pending.open.is_some()).take(beyond) {
+            pending.open = None;
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::progress::CancelToken;
 use crate::vocabulary::operation::Operation;
 
 pub(crate) struct Pool<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<PoolState<T>>,
     wake: Condvar,
     /// Waiting workers that were not offered work yet. Read without the lock, once per directory.
     hungry: AtomicUsize,
@@ -18,7 +18,7 @@ pub(crate) struct Pool<T> {
     cancel: CancelToken,
 }
 
-struct State<T> {
+struct PoolState<T> {
     queue: VecDeque<T>,
     waiting: usize,
     threads: usize,
@@ -28,7 +28,7 @@ struct State<T> {
 impl<T: Send> Pool<T> {
     pub(crate) fn new(threads: usize, cancel: CancelToken) -> Self {
         Self {
-            state: Mutex::new(State { queue: VecDeque::new(), waiting: 0, threads, error: None }),
+            state: Mutex::new(PoolState { queue: VecDeque::new(), waiting: 0, threads, error: None }),
             wake: Condvar::new(),
             hungry: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
@@ -136,7 +136,7 @@ impl<T: Send> Pool<T> {
         self.wake.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, PoolState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

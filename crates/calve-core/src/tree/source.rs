@@ -76,6 +76,14 @@ impl Source {
         }
     }
 
+    /// Fails unless the source is a directory.
+    pub(crate) fn expect_directory(&self, operation: Operation) -> Result<(), Error> {
+        match self.opened {
+            SourceHandle::Directory(_) => Ok(()),
+            SourceHandle::Entry(_) => Err(Error::io(operation, &self.path, Errno::NOTDIR)),
+        }
+    }
+
     pub(crate) fn contains(&self, destination: &Location) -> Result<bool, Error> {
         Ok(is_inside(destination.parent(), self.identity()).io(Operation::OpenDirectory, destination.parent_path())?
             || sys::is_inside_by_another_mount(destination.parent(), self.directory()))

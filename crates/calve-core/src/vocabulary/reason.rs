@@ -83,7 +83,7 @@ pub enum LeftReason {
     Skipped(SkipReason),
 }
 
-/// Why an entry was left out, or could not be looked at.
+/// Why an entry was left out, or could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SkipReason {
     Excluded,

@@ -141,11 +141,11 @@ pub enum Remedy {
     RaiseProcesses,
     #[error("the device or file system reported a failure; look at the kernel's log (dmesg)")]
     CheckDevice,
-    #[error("the destination's file system allows shorter names only: rename it")]
+    #[error("the name is too long for the destination's file system: rename it")]
     ShortenName,
     #[error("the destination's file system cannot store that name: rename it, or clone to another file system")]
     RenameForFileSystem,
-    #[error("the destination's file system allows smaller files only: clone to another one")]
+    #[error("the file is too large for the destination's file system: clone to another one")]
     ChooseFileSystemForLargeFiles,
     #[error("a part of the path is a file or a dangling symlink, not a directory; check the path")]
     CheckPathForFile,

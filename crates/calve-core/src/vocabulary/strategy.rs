@@ -5,34 +5,50 @@ use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use crate::vocabulary::remedy::Remedy;
 
-/// One way to clone. In order of preference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]
-#[strum(serialize_all = "snake_case", parse_err_ty = String, parse_err_fn = no_strategy)]
-#[serde(rename = "StrategyName", rename_all = "snake_case", into = "&'static str")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(description = "The name of a strategy.", extend("enum" = Self::ALL)))]
-pub enum Strategy {
-    /// A clone that was made ahead of time, checked and renamed: see [`CloneOptions::spares`].
-    Spare,
-    /// The file system's own snapshot (btrfs): one call, whatever the size.
-    Snapshot,
-    /// One `clonefile` call for the tree (APFS).
-    Clonefile,
-    /// Per file, extents shared (`FICLONE`).
-    Reflink,
-    /// Per file, bytes read and written. Always works.
-    Copy,
-    /// Per file, the same inode under a second name: **the trees are not independent**. Only when named.
-    Hardlink,
-    /// An OverlayFS mount. Only for callers that own the lifetime of the mount: see [`crate::internal::mount_overlay`].
-    Overlay,
+/// Calls a macro with the table of contents: all strategies with a file of their own in `strategy/`, the fastest first.
+macro_rules! strategies {
+    ($with:ident) => {
+        $with! {
+            /// The file system's own snapshot (btrfs): one call, whatever the size.
+            Snapshot snapshot
+            /// One `clonefile` call for the tree (APFS).
+            Clonefile clonefile
+            /// Per file, extents shared (`FICLONE`).
+            Reflink reflink
+            /// Per file, bytes read and written. Always works.
+            Copy copy
+            /// Per file, the same inode under a second name: **the trees are not independent**. Only when named.
+            Hardlink hardlink
+            /// An OverlayFS mount. Only for callers that own the lifetime of the mount: see [`crate::internal::mount_overlay`].
+            Overlay overlay
+        }
+    };
 }
+pub(crate) use strategies;
+
+macro_rules! names {
+    ($($(#[$doc:meta])* $name:ident $file:ident)*) => {
+        /// One way to clone. In order of preference.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]
+        #[strum(serialize_all = "snake_case", parse_err_ty = String, parse_err_fn = no_strategy)]
+        #[serde(rename = "StrategyName", rename_all = "snake_case", into = "&'static str")]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[cfg_attr(feature = "schema", schemars(description = "The name of a strategy.", extend("enum" = Self::ALL)))]
+        pub enum Strategy {
+            /// A clone that was made ahead of time, checked and renamed: see [`CloneOptions::spares`].
+            Spare,
+            $($(#[$doc])* $name),*
+        }
+
+        impl Strategy {
+            /// All of them, in order of preference.
+            pub const ALL: &[Self] = &[Self::Spare, $(Self::$name),*];
+        }
+    };
+}
+strategies!(names);
 
 impl Strategy {
-    /// All of them, in order of preference.
-    pub const ALL: [Self; 7] =
-        [Self::Spare, Self::Snapshot, Self::Clonefile, Self::Reflink, Self::Copy, Self::Hardlink, Self::Overlay];
-
     /// Returns the name that receipts and the command line use.
     pub fn name(self) -> &'static str {
         self.into()

@@ -12,7 +12,7 @@ use fs_err as fs;
 use super::publish;
 use crate::engine::container::{self, Container, Image};
 use crate::engine::programs::{self, Program};
-use crate::engine::{self, Engine, Purpose, ServerProgram};
+use crate::engine::{self, Engine, Purpose};
 use crate::error::{AtPath as _, Error, Operation, Remedy, Result, UnusableData, unless_cancelled};
 use crate::files::account::Account;
 use crate::files::log;
@@ -23,7 +23,7 @@ use crate::registry::mark;
 use crate::registry::name;
 use crate::registry::template::key::Key;
 use crate::registry::template::{self, DatabaseTemplate, building_lock, load};
-use crate::registry::{Home, Record};
+use crate::registry::{Home, Record, StartFindings};
 use crate::server::messages::{Origin, Spec};
 use crate::server::standby;
 use crate::server::starter::{OwnedServer, Starter, new_spec, run};
@@ -262,8 +262,8 @@ fn build(
     let starter = Starter { supervisor, cancel };
     let started = run(home, &mut spec, slot, &starter);
     let made = started.map_err(|error| of_server_on_source(error, plan)).and_then(|owned| {
-        let notifies = owned.record.notifies;
-        let mut neutralised = owned.record.neutralised.clone();
+        let gone = || Error::SupervisorGone(options.name.clone());
+        let StartFindings { program, mut neutralised } = owned.record.found.clone().ok_or_else(gone)?;
         spec.container.iter().for_each(|container| container.find_first_process(&owned.record.server.address.socket));
         let is_new = plan.from.is_none() && options.command.is_empty();
         if let Err(error) = fill(plan, &path, &owned, options, &log, caller) {
@@ -280,7 +280,6 @@ fn build(
         }
         // The supervisor has ended. The lock is now the builder's alone.
         registry::sign(&held);
-        let program = ServerProgram { notifies, ..plan.program.recorded(plan.engine, account) };
         let template = DatabaseTemplate {
             image: plan.image.clone(),
             key: plan.key.clone(),

@@ -44,7 +44,7 @@ pub fn promote(
     let held = slot.lock.try_clone().at(Operation::Lock, &path)?;
     let starter = Starter { supervisor, cancel };
     let made = service::start_copy(home, service, slot, &starter).and_then(|server| {
-        let notifies = server.record.notifies;
+        let notifies = server.record.found.as_ref().is_some_and(|found| found.program.notifies);
         if engine.log_tells_of_recovery(&String::from_utf8_lossy(&log::contents(&path))) {
             let lost = engine.lost_in_recovery(&found.data_directory())?;
             position = position.take().filter(|_| lost.is_none());

@@ -59,13 +59,13 @@ pub enum Error {
     },
     #[error("there is no data of the service `{0}`")]
     UnknownService(String),
-    #[error("the data of the service `{service}` of `{}` may have changes that are nowhere else", ShownPath(worktree))]
+    #[error("the data of the service `{service}` of `{}` may have changes found nowhere else", ShownPath(worktree))]
     ServiceWritten { service: String, worktree: PathBuf },
     #[error("there is no server `{0}`")]
     UnknownServer(String),
     #[error("the server `{name}` {reason}")]
     ServerEnded { name: String, reason: EndReason },
-    #[error("there is a server `{0}` already")]
+    #[error("the server `{0}` already exists")]
     ServerExists(String),
     #[error("cannot find `{program}`; looked in {}", looked(.places))]
     NoProgram { program: String, places: Vec<PathBuf> },
@@ -121,7 +121,7 @@ pub enum Error {
     StoppedMeanwhile(String),
     #[error("interrupted")]
     Interrupted,
-    #[error("interrupted, but the server `{0}` finishes what it has begun")]
+    #[error("interrupted; the server `{0}` still finishes the operation")]
     GoesOn(String),
     #[error("{text}")]
     Failed { text: String, remedy: Remedy },
@@ -240,9 +240,9 @@ pub enum EndReason {
     EndedByItself(ProcessEnd),
     #[error("ended with its owner")]
     OwnerEnded,
-    #[error("ended when its time was over")]
+    #[error("ended when its time to live expired")]
     TimeOver,
-    #[error("ended because its supervisor was told to end")]
+    #[error("ended because its supervisor was stopped")]
     SupervisorStopped,
     #[error("ended because its supervisor was killed")]
     SupervisorKilled,

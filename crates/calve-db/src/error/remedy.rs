@@ -41,7 +41,7 @@ pub enum Remedy {
     ListServers,
     #[error("choose another name, or stop it: calve db stop {0}")]
     StopServer(String),
-    #[error("end it, and try again: `calve down` in its worktree, or `calve db stop {0}` if it is no service's")]
+    #[error("end it, and try again: `calve down` in its worktree, or `calve db stop {0}` if it is not a service's")]
     EndServer(String),
     #[error("try again, go back to a mark, or stop it: calve db reset {0}")]
     ResetServer(String),

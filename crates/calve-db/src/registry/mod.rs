@@ -13,7 +13,7 @@ pub(crate) use crate::files::home::POOL_SUFFIX;
 pub use ending::{Ending, endings};
 pub(crate) use ending::{forget as forget_ending, gone, sweep as sweep_endings};
 pub use record::{LargeFile, LaunchReport, Record, Server};
-pub(crate) use record::{read, read_begun, write, write_begun};
+pub(crate) use record::{StartFindings, read, read_begun, write, write_begun};
 pub use servers::{find, list, log, throwaway};
 pub(crate) use servers::{is_held_by, without_record};
 pub(crate) use slots::*;

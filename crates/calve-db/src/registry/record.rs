@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::slots::{BEGUN, RECORD, slot_of};
 use crate::engine::address::Address;
-use crate::engine::{self, EngineKind};
+use crate::engine::{self, ServerProgram};
 use crate::files::home::Home;
 use crate::files::private;
 use crate::sys;
@@ -48,11 +48,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// Returns `None` if this version does not know the engine.
-    pub fn engine_kind(&self) -> Option<EngineKind> {
-        self.engine.parse().ok()
-    }
-
     /// Refuses option files that would lead the engine's own programs to another server. `home`: the user's.
     pub fn check_option_files(&self, home: Option<&Path>) -> crate::error::Result<()> {
         engine::named(&self.engine)?.check_option_files(home)
@@ -98,7 +93,7 @@ const INIT: &str = "init";
 
 #[cfg(feature = "schema")]
 fn strategies() -> Vec<&'static str> {
-    Strategy::ALL.map(Strategy::name).into_iter().chain([INIT]).collect()
+    Strategy::ALL.iter().map(|strategy| strategy.name()).chain([INIT]).collect()
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -109,6 +104,14 @@ fn write_strategy<S: Serializer>(strategy: &Option<Strategy>, to: S) -> Result<S
 /// Reads a strategy. An unknown one becomes `None`.
 fn read_strategy<'a, D: Deserializer<'a>>(from: D) -> Result<Option<Strategy>, D::Error> {
     String::deserialize(from).map(|name| name.parse().ok())
+}
+
+/// Facts that a start has shown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StartFindings {
+    pub(crate) program: ServerProgram,
+    /// Settings and files removed from an adopted data directory.
+    pub(crate) neutralised: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -134,10 +137,9 @@ pub struct Record {
     pub(crate) directory: PathBuf,
     /// The socket for requests to the supervisor.
     pub(crate) control: PathBuf,
-    pub(crate) notifies: bool,
-    /// Settings and files removed from an adopted data directory. Only in the answer to its starter.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) neutralised: Vec<String>,
+    /// Only in the answer to its starter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) found: Option<StartFindings>,
     /// Its supervisor has namespaces of its own.
     pub(crate) isolated: bool,
     /// The image of its container.

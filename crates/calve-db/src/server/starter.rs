@@ -91,9 +91,8 @@ pub(crate) fn spec_of(home: &Home, name: &str, slot: &RegistrySlot, template: Da
 pub(crate) fn new_spec(home: &Home, name: &str, slot: &Path, program: ServerProgram) -> Result<Spec> {
     let directory = home.runtime.join(random::letters(8)?);
     let server = Server { name: name.to_owned(), engine: program.engine.clone(), ..Server::default() };
-    let (control, notifies) = (runtime::control(&directory), program.notifies);
     Ok(Spec {
-        record: Record { server, control, directory, notifies, ..Record::default() },
+        record: Record { server, control: runtime::control(&directory), directory, ..Record::default() },
         program,
         slot: slot.to_path_buf(),
         logs: home.logs.clone(),

@@ -12,7 +12,6 @@ use calve_core::internal::ShownPath;
 
 use super::requests::is_closed;
 use super::{END_ON_A_FULL_DISK, End, ORDERLY_END, PresentData, Supervisor};
-use crate::engine::ServerProgram;
 use crate::error::{EndReason, Error, Remedy, Result, UnusableData};
 use crate::files::directory::Directory;
 use crate::files::log;
@@ -49,7 +48,7 @@ impl Supervisor<'_> {
         let at = self.mark_named(name)?;
         if at.exists() {
             let (server, mark) = (self.record.server.name.clone(), name.to_owned());
-            let text = format!("the server `{server}` has a mark `{mark}` already");
+            let text = format!("the server `{server}` already has a mark `{mark}`");
             return Err(Error::failed(text, Remedy::RemoveMark { server, mark }));
         }
         self.ask_to_end(LossRule::Refuse).map_err(|error| self.with_log(error))?;
@@ -116,8 +115,7 @@ impl Supervisor<'_> {
         let unknown = || Error::server_failed("is of an unknown version");
         self.engine.examine(&data, &self.engine.version(&spec.program.version).ok_or_else(unknown)?)?;
         let (files, bytes) = manifest::write(staged)?;
-        let program = ServerProgram { notifies: self.record.notifies, ..spec.program.clone() };
-        let mark = DatabaseTemplate::new(name, program, staged)?;
+        let mark = DatabaseTemplate::new(name, self.launched.found.program.clone(), staged)?;
         let mark = DatabaseTemplate {
             image: spec.container.as_ref().map(|container| container.image.clone()),
             key: format!("mark {}", mark.id),
@@ -166,7 +164,7 @@ impl Supervisor<'_> {
         if !log::has_less_room(files, needs) {
             return Ok(());
         }
-        let how = format!("needs more room to end in order than the disk of `{}` has", ShownPath(files));
+        let how = format!("needs more space to shut down cleanly than the disk of `{}` has", ShownPath(files));
         Err(Error::ServerFailed { how, log: String::new(), full: Some(files.to_path_buf()) })
     }
 
@@ -176,7 +174,7 @@ impl Supervisor<'_> {
         loop {
             match self.launched.server.ended() {
                 Some(sys::ProcessEnd::Exit(0)) => return Ok(None),
-                Some(other) => return Err(Error::server_failed(format!("did not end in order ({other})"))),
+                Some(other) => return Err(Error::server_failed(format!("did not shut down cleanly ({other})"))),
                 None if started.elapsed() > ORDERLY_END => {
                     return Err(Error::server_failed(format!("did not end within {} s", ORDERLY_END.as_secs())));
                 }

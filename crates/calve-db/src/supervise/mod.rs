@@ -250,8 +250,7 @@ impl<'a> Supervisor<'a> {
             _held: held,
         };
         supervisor.write_record()?;
-        let neutralised = std::mem::take(&mut supervisor.launched.neutralised);
-        let ready = Record { neutralised, ..supervisor.record.clone() };
+        let ready = Record { found: Some(supervisor.launched.found.clone()), ..supervisor.record.clone() };
         Ok((supervisor, ready))
     }
 
@@ -265,7 +264,6 @@ impl<'a> Supervisor<'a> {
         if let Ok(data) = self.directories.data() {
             server.data_directory = data;
         }
-        self.record.notifies = launched.notifies;
         self.record.prepared = self.prepared.next.is_some();
         let written = self.own.spec().and_then(|spec| registry::write(&spec.slot, &self.record));
         self.is_record_old = written.is_err();
@@ -364,7 +362,7 @@ impl<'a> Supervisor<'a> {
         let answer = match request {
             Request::Reset(_) | Request::Mark(_) | Request::Unmark(_) if self.record.durable => {
                 let name = &self.record.server.name;
-                let text = format!("the server `{name}` keeps its data, so it has neither marks nor resets");
+                let text = format!("the server `{name}` has durable data, so it cannot be marked or reset");
                 Answer::failed(Error::failed(text, Remedy::StartThrowaway))
             }
             Request::Stop if self.record.durable => match self.end_in_order(LossRule::Refuse) {
@@ -428,7 +426,7 @@ impl<'a> Supervisor<'a> {
             }
             if asked.elapsed() >= patience {
                 let name = &self.record.server.name;
-                let text = format!("the server `{name}` runs, but takes no clients: it may be shutting down");
+                let text = format!("the server `{name}` is running but accepts no clients: it may be shutting down");
                 return Err(Error::failed(text, Remedy::EndServer(name.clone())));
             }
             if !matches!(self.engine.probe(&self.record.server.address, TICK), Err(Refusal::NotYet)) {

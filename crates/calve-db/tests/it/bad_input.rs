@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_testkit::{FileSystem, require_root, write_program};
+use calve_testkit::{FileSystem, matrix, require_root, write_program};
 use fs_err as fs;
 
 use crate::world::{Engine, MUCH, Mariadb, Postgres, User, World, names, ordinary};
@@ -138,7 +138,7 @@ fn two_starts_with_one_name() {
     let refused = ended.iter().find(|output| !output.status.success()).unwrap();
     let stderr = String::from_utf8_lossy(&refused.stderr);
     assert!(
-        stderr.contains("there is a server `a` already")
+        stderr.contains("the server `a` already exists")
             && stderr.contains("hint: choose another name, or stop it: calve db stop a\n"),
         "{stderr}"
     );
@@ -192,7 +192,7 @@ fn a_place_that_the_server_s_user_cannot_reach() {
     if !require_root("a place of root's own") {
         return;
     }
-    for engine in Engine::families() {
+    for engine in matrix(Engine::families()) {
         let Some(world) = World::new() else { return };
         // As /root is.
         rustix::fs::chmod(world.path(), 0o700.into()).unwrap();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use calve_testkit::skip;
+use calve_testkit::{matrix, skip};
 
 use crate::world::{Mariadb, Postgres, Run, World};
 
@@ -23,7 +23,7 @@ fn python() -> Option<&'static str> {
 #[test]
 fn migrations_of_django_s_applications() {
     let Some(python) = python() else { return };
-    for engine in [Postgres, Mariadb] {
+    for engine in matrix([Postgres, Mariadb]) {
         let Some(world) = World::new() else { return };
         let site = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/django");
         let manage = site.join("manage.py").to_string_lossy().into_owned();

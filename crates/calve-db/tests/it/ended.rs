@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use calve_testkit::{copy_program, require_root};
+use calve_testkit::{copy_program, matrix, require_root};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -140,7 +140,7 @@ fn a_command_ends_with_the_program_that_runs_it() {
 
 #[test]
 fn a_colon_in_the_path_of_all_files() {
-    for engine in Engine::families() {
+    for engine in matrix(Engine::families()) {
         let Some(world) = World::new() else { return };
         let home = world.path().join("a:b");
         fs::create_dir(&home).unwrap();

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use calve_testkit::require_program;
+use calve_testkit::{few_rounds, require_program};
 
 use self::Engine::{Mariadb, Mysql, Postgres, Redis, Valkey};
 
@@ -36,6 +36,16 @@ impl Engine {
     /// One of each kind: MySQL and Valkey share all code with these, but for their names, settings and versions.
     pub(crate) fn families() -> [Self; 3] {
         [Postgres, Mariadb, Redis]
+    }
+
+    /// All that are here; with few rounds one of each kind.
+    pub(crate) fn kinds() -> Vec<Self> {
+        if few_rounds() { Self::families().to_vec() } else { Self::every() }
+    }
+
+    /// The same of the SQL databases.
+    pub(crate) fn kinds_of_sql() -> Vec<Self> {
+        Self::kinds().into_iter().filter(|engine| engine.is_sql()).collect()
     }
 
     pub(crate) fn is_sql(self) -> bool {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use calve_testkit::{BindMount, UnprivilegedUser, is_root, require_root, write_program};
+use calve_testkit::{BindMount, UnprivilegedUser, is_root, matrix, require_root, write_program};
 use fs_err as fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -163,7 +163,7 @@ fn worlds_without_namespaces() -> Option<Vec<World>> {
 
 #[test]
 fn links_that_a_server_plants_lead_nowhere() {
-    for engine in [Postgres, Mariadb] {
+    for engine in matrix([Postgres, Mariadb]) {
         for user in users() {
             let Some(world) = World::with(user, None) else { return };
             world.template(engine);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use calve_testkit::{SplitMix64, copy_program, is_root, require_program, require_root, rounds, write_program};
+use calve_testkit::{SplitMix64, copy_program, is_root, matrix, require_program, require_root, rounds, write_program};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::world::{Engine, Postgres, World, data_of, eventually, names, ordinary, until, users};
@@ -215,7 +215,7 @@ fn the_command_that_owns_the_server() {
 #[test]
 fn anybody_at_random_moments() {
     let mut random = SplitMix64::new(20_261_122);
-    for engine in Engine::families() {
+    for engine in matrix(Engine::families()) {
         let Some(worlds) = worlds(engine) else { return };
         let rounds = rounds(100).div_ceil(2 * worlds.len());
         for world in worlds {

@@ -109,7 +109,7 @@ fn a_command_that_outlives_its_server_keeps_its_exit_code() {
         format!("kill -9 $({} db list --json | sed -n '{pid}'); {until_gone}", calve.display())
     };
     for (option, script, reason) in [
-        ("--ttl=1s", until_gone, "ended when its time was over"),
+        ("--ttl=1s", until_gone, "ended when its time to live expired"),
         ("--keep-on-failure", &format!("{} db stop -q --all; exit 7", calve.display()), "was stopped meanwhile"),
         ("--quiet", &kill("pid"), "ended by itself (signal 9)"),
     ] {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use calve_testkit::matrix;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -79,7 +80,7 @@ fn another_home_in_the_place_of_a_moved_one_stays_as_it_is() {
 
 #[test]
 fn a_moved_home_still_ends_its_servers_and_says_what_they_cannot_do_there() {
-    for engine in Engine::families() {
+    for engine in matrix(Engine::families()) {
         let Some(world) = World::new() else { return };
         let project = Project::new(world, engine);
         let world = &project.world;

@@ -49,8 +49,11 @@ impl Containers {
         Some(Self { world, engine, runtime: podman, image, is_docker: false, pause: None })
     }
 
-    /// In Docker's containers, by an engine that is started for the tests.
+    /// In Docker's containers, by an engine that is started for the tests. Not with few rounds.
     pub(crate) fn of_docker(world: World, engine: Engine) -> Option<Self> {
+        if few_rounds() {
+            return None;
+        }
         let (podman, image) = image_of(engine)?;
         let runtime = DOCKER.as_deref()?;
         let _one = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -60,10 +63,9 @@ impl Containers {
         Some(Self { world, engine, runtime: runtime.into(), image, is_docker: true, pause: None })
     }
 
-    /// With podman, and with Docker where that is. With few rounds, with one of them.
+    /// With podman, and with Docker where that is.
     pub(crate) fn each(engine: Engine) -> impl Iterator<Item = Self> {
-        let all = [Self::within, Self::of_docker].into_iter().filter_map(move |of| of(World::new()?, engine));
-        all.take(if few_rounds() { 1 } else { 2 })
+        [Self::within, Self::of_docker].into_iter().filter_map(move |of| of(World::new()?, engine))
     }
 
     /// Keeps a container of the test's own from using the image's volume.

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use calve_testkit::{FileSystem, UnprivilegedUser, git_command, is_root, skip};
+use calve_testkit::{FileSystem, UnprivilegedUser, git_command, is_root, matrix, skip};
 use fs_err as fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -51,8 +51,8 @@ fn end(world: &World) {
 
 #[test]
 fn a_standby_is_handed_over() {
-    let of_root = Engine::families().map(|engine| (User::This, engine));
-    for (user, engine) in of_root.into_iter().chain([(ordinary(), Postgres)]) {
+    let of_root = matrix(Engine::families()).map(|engine| (User::This, engine));
+    for (user, engine) in of_root.chain([(ordinary(), Postgres)]) {
         let Some(world) = World::with(user, None) else { return };
         world.template(engine);
         let set = pool(&world, 2);
@@ -67,7 +67,7 @@ fn a_standby_is_handed_over() {
         assert!([first, second].iter().any(|record| record["pid"] == named["pid"]), "{named}");
         assert_eq!(world.rows(engine, &named), "1000");
         world.query(engine, &named, engine.shrink());
-        world.db(["start", "t", "--name", "a"]).fails(1, &["there is a server `a` already"]);
+        world.db(["start", "t", "--name", "a"]).fails(1, &["the server `a` already exists"]);
         eventually_wait(&world, 2);
 
         let unnamed = world.db(["start", "t", "--json", "--ttl", "1h"]).succeeds().json();

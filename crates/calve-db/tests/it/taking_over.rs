@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use calve_testkit::{fingerprint, write_program};
+use calve_testkit::{fingerprint, matrix, write_program};
 use fs_err as fs;
 
 use crate::world::{Engine, Mariadb, Mysql, Postgres, Redis, World, data_of, eventually, names};
@@ -35,22 +35,22 @@ fn it_is_only_read() {
 
 #[test]
 fn what_is_no_data_directory_is_refused() {
-    for engine in Engine::every() {
+    for engine in Engine::kinds() {
         let Some(world) = World::new() else { return };
         fs::create_dir(world.path().join("empty")).unwrap();
         create(&world, engine, Path::new("empty"))
-            .fails(1, &["empty", "it is no data directory of", "hint: name a complete data directory\n"]);
+            .fails(1, &["empty", "it is not a data directory of", "hint: name a complete data directory\n"]);
         create(&world, engine, Path::new("nowhere")).fails(1, &["nowhere"]);
         let other = if engine == Postgres { Mariadb } else { Postgres };
         let theirs = directory(&world, other);
-        create(&world, engine, &theirs).fails(1, &["it is no data directory of"]);
+        create(&world, engine, &theirs).fails(1, &["it is not a data directory of"]);
         world.nothing_left();
     }
 }
 
 #[test]
 fn one_that_is_in_use_is_refused() {
-    for engine in Engine::families() {
+    for engine in matrix(Engine::families()) {
         let Some(world) = World::new() else { return };
         world.template(engine);
         // By copy, so that the files are where they seem to be.
@@ -71,7 +71,7 @@ fn one_that_is_in_use_is_refused() {
 
 #[test]
 fn one_that_was_not_shut_down_is_refused() {
-    for engine in Engine::all() {
+    for engine in Engine::kinds_of_sql() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let server = world.db(["start", "t", "--name", "a", "--strategy", "copy", "--json"]).succeeds().json();
@@ -375,7 +375,7 @@ fn what_was_left_out_of_two_kinds_of_files_is_told() {
 
 #[test]
 fn a_root_password_is_no_obstacle() {
-    for engine in [Mariadb, Mysql].into_iter().filter(|engine| Engine::all().contains(engine)) {
+    for engine in matrix([Mariadb, Mysql]).filter(|engine| Engine::all().contains(engine)) {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let sql = "ALTER USER root@localhost IDENTIFIED BY 'secret'";

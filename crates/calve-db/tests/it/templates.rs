@@ -350,6 +350,16 @@ fn a_template_and_a_server_of_an_earlier_build_are_refused_and_kept() {
     world.db(["pool", "p", "--size", "1"]).fails(1, &refused);
     world.db(["template", "create", "q", "--base", "p"]).fails(1, &refused);
     world.db(["template", "create", "p", "--engine", "postgres"]).fails(1, &refused);
+    // The volume is named where a note has it, and none of another template.
+    let notes = place.ancestors().nth(2).unwrap().join("volumes");
+    fs::create_dir(&notes).unwrap();
+    for (name, place) in [("calve-template-0123", place.clone()), ("calve-template-4567", place.with_file_name("q"))] {
+        let note = serde_json::json!({ "image": template["image"], "name": name, "place": place, "filled": null });
+        fs::write(notes.join(name).with_extension("json"), note.to_string()).unwrap();
+        fs::write(notes.join(name).with_extension("lock"), "").unwrap();
+    }
+    let named = ["to delete that: docker volume rm calve-template-0123\n", "hint: create it again: "];
+    world.db(["start", "p"]).fails(1, &named);
     // A server whose supervisor was killed is kept, too: its data is nowhere else.
     let slot = place.ancestors().nth(2).unwrap().join("servers/s");
     fs::create_dir(&slot).unwrap();

@@ -1,8 +1,8 @@
 use serde::Serialize;
-use strum::{Display, EnumString};
+use strum::{Display, EnumString, VariantArray};
 
 /// One of the ten measured ways to clone, or to fetch into a clone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString, VariantArray, Serialize)]
 pub enum Test {
     T1,
     T2,
@@ -17,9 +17,6 @@ pub enum Test {
 }
 
 impl Test {
-    pub const ALL: [Test; 10] =
-        [Test::T1, Test::T2, Test::T3, Test::T4, Test::T5, Test::T6, Test::T7, Test::T8, Test::T9, Test::T10];
-
     pub fn words(self) -> &'static str {
         match self {
             Self::T1 => "full clone",

@@ -49,7 +49,7 @@ pub(super) fn check_template(name: &str) -> Result<(), String> {
 pub(super) fn check_input(pattern: &str) -> Result<(), String> {
     let mut parts = Path::new(pattern).components();
     if pattern.is_empty() || !parts.all(|part| matches!(part, Component::Normal(_))) {
-        return Err(format!("`inputs` are below the root of the worktree, but `{pattern}` is not"));
+        return Err(format!("`inputs` must be inside the worktree, but `{pattern}` is not"));
     }
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
     glob.map(drop).map_err(|error| format!("the pattern `{pattern}` is not valid: {}", error.kind()))

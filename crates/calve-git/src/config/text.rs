@@ -38,7 +38,7 @@ pub(crate) fn read_bytes(path: &Path, author: Author) -> Result<Option<Vec<u8>>>
     let opened = match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(opened) => fs_err::File::from_parts(opened.into(), path),
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
-        Err(Errno::LOOP) => return Err(invalid("it is a link; a file of the repository is read only if it is none")),
+        Err(Errno::LOOP) => return Err(invalid("it is a link, which a file of the repository may not be")),
         Err(Errno::NXIO) => return Err(invalid("it is not a regular file")),
         Err(errno) => return Err(failed("failed to open file", path, errno).into()),
     };
@@ -122,7 +122,7 @@ impl ConfigText<'_> {
                 Err(self.error(value.span(), &format!("`{name}` has a NUL character in it")))
             }
             DeValue::String(text) => Ok(text.to_string()),
-            _ => Err(self.error(value.span(), &format!("`{name}` is a text in quotes"))),
+            _ => Err(self.error(value.span(), &format!("`{name}` must be a quoted string"))),
         }
     }
 
@@ -131,7 +131,7 @@ impl ConfigText<'_> {
             DeValue::Integer(number) => usize::from_str_radix(number.as_str(), number.radix()).ok(),
             _ => None,
         };
-        number.ok_or_else(|| self.error(value.span(), &format!("`{name}` is a whole number")))
+        number.ok_or_else(|| self.error(value.span(), &format!("`{name}` must be a whole number")))
     }
 
     pub(super) fn checked(&self, value: &Spanned<DeValue<'_>>, name: &str, check: Check) -> Result<String> {
@@ -150,7 +150,7 @@ impl ConfigText<'_> {
     pub(super) fn patterns(&self, value: &Spanned<DeValue<'_>>, name: &str, check: Check) -> Result<Vec<String>> {
         match value.get_ref() {
             DeValue::Array(values) => values.iter().map(|value| self.checked(value, name, check)).collect(),
-            _ => Err(self.error(value.span(), &format!("`{name}` is a list of texts: [\"a\", \"b\"]"))),
+            _ => Err(self.error(value.span(), &format!("`{name}` must be a list of strings: [\"a\", \"b\"]"))),
         }
     }
 }

@@ -120,15 +120,13 @@ pub fn untracked_files(root: &Path, configured: Option<PathBuf>) -> Result<Vec<P
     Ok(all)
 }
 
-/// Removes and returns those files that Calve made: no program may find another worktree's ports and databases in them.
-pub fn remove_own_env_files(root: &Path, paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut removed = Vec::new();
+/// Removes those files that Calve made: no program may find another worktree's ports and databases in them.
+pub fn remove_own_env_files(root: &Path, paths: &[PathBuf]) -> Result<()> {
     for path in paths.iter().filter(|path| is_own_env_file(root, path)) {
         let place = EnvFilePlace::open(root, path)?;
         unlinkat(&place.directory, &place.name, AtFlags::empty()).map_err(|errno| place.error("remove", errno))?;
-        removed.push(path.clone());
     }
-    Ok(removed)
+    Ok(())
 }
 
 /// Writes the variables to `path`, relative to the root. Replaces only a file that Calve made, and follows no symlink.

@@ -19,7 +19,7 @@ use crate::repository::Worktree;
 /// Size of the range that a port is leased from, beginning with the number in `.calve.toml`.
 const RANGE: u16 = 2000;
 
-/// The first line. Each lease follows as `PORT NAME INODE.MADE PATH` and a NUL: a path may contain anything else.
+/// The first line. Each lease follows as `PORT.FIRST NAME INODE.MADE PATH` and a NUL: a path may contain anything else.
 const HEADING: &[u8] = b"calve ports 1\n";
 
 #[derive(Debug, Clone)]
@@ -30,6 +30,8 @@ pub struct Leases {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Lease {
     number: u16,
+    /// The number in `.calve.toml` for which it was leased.
+    first: u16,
     name: String,
     identity: Identity,
     entry: PathBuf,
@@ -39,6 +41,11 @@ impl Lease {
     /// Returns whether it belongs to this worktree, and not to a former one at its place.
     fn is_of(&self, worktree: &LeasingWorktree) -> bool {
         self.entry == worktree.entry && self.identity.is(&worktree.identity)
+    }
+
+    /// A main worktree's counts only for the number in its configuration.
+    fn counts(&self, worktree: &LeasingWorktree, wanted: &BTreeMap<String, u16>) -> bool {
+        self.is_of(worktree) && (worktree.is_linked || wanted.get(&self.name) == Some(&self.first))
     }
 
     fn is_linked(&self) -> bool {
@@ -145,8 +152,8 @@ impl Leases {
 
     fn write(&self, all: &[Lease]) -> Result<()> {
         let mut bytes = HEADING.to_vec();
-        for Lease { number, name, identity: Identity { inode, made }, entry } in all {
-            bytes.extend_from_slice(format!("{number} {name} {inode}.{made} ").as_bytes());
+        for Lease { number, first, name, identity: Identity { inode, made }, entry } in all {
+            bytes.extend_from_slice(format!("{number}.{first} {name} {inode}.{made} ").as_bytes());
             bytes.extend_from_slice(entry.as_os_str().as_bytes());
             bytes.push(0);
         }
@@ -167,26 +174,18 @@ fn parse(bytes: &[u8]) -> Option<Vec<Lease>> {
 fn parse_lease(record: &[u8]) -> Option<Lease> {
     let mut parts = record.splitn(4, |&byte| byte == b' ');
     let mut text = || std::str::from_utf8(parts.next()?).ok();
-    let (number, name, identity) = (text()?.parse().ok()?, text()?.to_owned(), text()?);
-    // Earlier versions wrote the inode number alone.
+    let (number, name, identity) = (text()?, text()?.to_owned(), text()?);
+    // Earlier versions wrote the port and the inode number alone.
+    let (number, first) = number.split_once('.').unwrap_or((number, number));
     let (inode, made) = identity.split_once('.').unwrap_or((identity, "0"));
     let identity = Identity { inode: inode.parse().ok()?, made: made.parse().ok()? };
-    Some(Lease { number, name, identity, entry: path_of(parts.next()?) })
-}
-
-fn last(first: u16) -> u16 {
-    first.saturating_add(RANGE - 1)
-}
-
-/// Returns the worktree's port `name`. A main worktree's counts only in the range of the number in its configuration.
-fn has(all: &[Lease], worktree: &LeasingWorktree, name: &str, first: u16) -> Option<u16> {
-    let mut own = all.iter().filter(|lease| lease.is_of(worktree) && lease.name == name);
-    own.find(|lease| worktree.is_linked || (first..=last(first)).contains(&lease.number)).map(|lease| lease.number)
+    let (number, first) = (number.parse().ok()?, first.parse().ok()?);
+    Some(Lease { number, first, name, identity, entry: path_of(parts.next()?) })
 }
 
 fn held(all: &[Lease], worktree: &LeasingWorktree, wanted: &BTreeMap<String, u16>) -> Vec<LeasedPort> {
-    let port = |(name, &first): (&String, &u16)| Some(LeasedPort::new(name, has(all, worktree, name, first)?));
-    wanted.iter().filter_map(port).collect()
+    let own = |name: &String| all.iter().find(|lease| lease.name == *name && lease.counts(worktree, wanted));
+    wanted.keys().filter_map(own).map(|lease| LeasedPort::new(&lease.name, lease.number)).collect()
 }
 
 /// Leases missing ports, but none of the numbers in `except`. Returns all that the worktree has then.
@@ -196,11 +195,13 @@ fn fill(
     wanted: &BTreeMap<String, u16>,
     except: &BTreeSet<u16>,
 ) -> Result<Vec<LeasedPort>> {
+    // Those that the main worktree's file does not name any more would be in the way of others.
+    all.retain(|lease| lease.entry != worktree.entry || lease.counts(worktree, wanted));
     for (name, &first) in wanted {
-        if has(all, worktree, name, first).is_some() {
+        if all.iter().any(|lease| lease.name == *name && lease.entry == worktree.entry) {
             continue;
         }
-        all.retain(|lease| lease.entry != worktree.entry || lease.name != *name);
+        let range = first..=first.saturating_add(RANGE - 1);
         let free = |all: &[Lease]| {
             let mut taken: BTreeSet<u16> = all.iter().map(|lease| lease.number).chain(except.iter().copied()).collect();
             // The program that listens there is most probably this worktree's own server.
@@ -209,21 +210,22 @@ fn fill(
             }
             // Reserved for the main worktree.
             taken.extend(wanted.values());
-            (first..=last(first)).find(|&number| !taken.contains(&number) && !is_in_use(number))
+            range.clone().find(|&number| !taken.contains(&number) && !is_in_use(number))
         };
         let mut number = free(all);
         if number.is_none() {
             // Worktrees that are away lose their ports.
-            let is_wanted = |lease: &Lease| (first..=last(first)).contains(&lease.number);
-            all.retain(|lease| !is_wanted(lease) || lease.identity.presence_at(&lease.entry) != Presence::Away);
+            let is_away = |lease: &Lease| lease.identity.presence_at(&lease.entry) == Presence::Away;
+            all.retain(|lease| !range.contains(&lease.number) || !is_away(lease));
             number = free(all);
         }
         let number = number.ok_or_else(|| {
-            let last = last(first);
+            let last = range.end();
             let reason = format!("no port is free for `{name}`: worktrees or programs have all of {first} to {last}");
             Error::refused(reason, Remedy::FreePorts)
         })?;
-        all.push(Lease { number, name: name.clone(), identity: worktree.identity, entry: worktree.entry.clone() });
+        let (name, entry) = (name.clone(), worktree.entry.clone());
+        all.push(Lease { number, first, name, identity: worktree.identity, entry });
     }
     Ok(held(all, worktree, wanted))
 }

@@ -115,7 +115,7 @@ fn repair(trees: &Trees, found: &mut Finding) {
     for step in std::mem::take(&mut found.steps) {
         let done = match &step {
             Step::Relink { path, target } => writing::relink(trees.root(), path, target),
-            Step::Write { path, bytes, time } => writing::write(trees.root(), path, bytes, *time),
+            Step::Write { path, bytes, keeps_time } => writing::write(trees.root(), path, bytes, *keeps_time),
             Step::Remove { path } => writing::remove(trees.root(), path),
         };
         match done {

@@ -74,7 +74,7 @@ pub enum Explanation {
     #[error("the new path has characters that are special in this file; recreate it with the tool that wrote it")]
     Unwritable,
     #[error(
-        "its first line would be longer than the 127 bytes that every kernel reads; make it anew with the tool that wrote it"
+        "its first line would be longer than the 127 bytes that every kernel reads; recreate it with the tool that wrote it"
     )]
     LineTooLong,
     #[error("git tracks it, so a repair would be a change to commit; change it in the project")]
@@ -90,7 +90,7 @@ pub enum Explanation {
     },
     #[error("its options are kept, what was generated is dropped: run `cmake {}`", ShownPath(.0))]
     RunCMake(PathBuf),
-    #[error("the next build makes it again")]
+    #[error("the next build recreates it")]
     MadeAgain,
     #[error("the path is compiled in: cargo compiles this unit again, and what depends on it")]
     CompiledAgain,
@@ -100,7 +100,7 @@ pub enum Explanation {
         "git works on another worktree's index here; if that one was moved here, run `git worktree repair`, else make this worktree with `calve worktree add`"
     )]
     IndexOfAnother,
-    #[error("`git submodule update --init` makes the submodule anew, when its directory is empty")]
+    #[error("`git submodule update --init` recreates the submodule when its directory is empty")]
     InitSubmodule,
     #[error("its files are plain files here; git in it no longer works on the other worktree")]
     PlainFiles,
@@ -157,7 +157,7 @@ impl ReferenceKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
     Relink { path: PathBuf, target: Vec<u8> },
-    Write { path: PathBuf, bytes: Vec<u8>, time: Time },
+    Write { path: PathBuf, bytes: Vec<u8>, keeps_time: bool },
     Remove { path: PathBuf },
 }
 
@@ -169,12 +169,6 @@ impl Step {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Time {
-    Kept,
-    Now,
-}
-
 impl Finding {
     pub(super) fn reported(kind: ReferenceKind, path: PathBuf, names: PathBuf, explanation: Explanation) -> Self {
         Self { kind, path, names, action: Action::Reported, explanation, steps: Vec::new() }
@@ -182,7 +176,7 @@ impl Finding {
 
     /// Makes a finding that writes these contents, which name the new tree instead.
     pub(super) fn rewritten(kind: ReferenceKind, path: PathBuf, names: PathBuf, bytes: Vec<u8>) -> Self {
-        let steps = vec![Step::Write { path: path.clone(), bytes, time: Time::Kept }];
+        let steps = vec![Step::Write { path: path.clone(), bytes, keeps_time: true }];
         Self { kind, path, names, action: Action::Repaired, explanation: Explanation::NamesThisTree(kind), steps }
     }
 

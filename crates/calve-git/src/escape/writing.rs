@@ -12,7 +12,6 @@ use rustix::io::{Errno, Result};
 
 use crate::directory::{open_below, open_directory};
 use crate::escape::entry::names;
-use crate::escape::report::Time;
 use crate::paths::{numbered, path_of};
 
 /// An entry's directory. Dropping it restores its times, which package managers compare with their notes.
@@ -51,7 +50,7 @@ pub(super) fn relink(root: BorrowedFd<'_>, path: &Path, target: &[u8]) -> Result
     publish(parent, &temporary, name, sealed)
 }
 
-pub(super) fn write(root: BorrowedFd<'_>, path: &Path, bytes: &[u8], time: Time) -> Result<()> {
+pub(super) fn write(root: BorrowedFd<'_>, path: &Path, bytes: &[u8], keeps_time: bool) -> Result<()> {
     let (held, name) = parent_of(root, path)?;
     let parent = &held.directory;
     let before = stat(parent, name)?;
@@ -65,10 +64,7 @@ pub(super) fn write(root: BorrowedFd<'_>, path: &Path, bytes: &[u8], time: Time)
             return Err(Errno::PERM);
         }
         file.write_all(bytes).map_err(failed)?;
-        match time {
-            Time::Kept => keep_time(parent, &temporary, &before),
-            Time::Now => Ok(()),
-        }
+        if keeps_time { keep_time(parent, &temporary, &before) } else { Ok(()) }
     }();
     publish(parent, &temporary, name, filled)
 }

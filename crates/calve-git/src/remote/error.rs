@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use calve_core::internal::ShownPath;
 
 use crate::error::Error;
-use crate::redact::{self, Url};
+use crate::redact;
 use crate::remedy::Remedy;
 use crate::remote::clone::purpose::Property;
 use crate::transfer_failure::TransferFailure;
@@ -55,7 +55,7 @@ impl From<std::io::Error> for RemoteError {
 
 impl RemoteError {
     pub(crate) fn url(given: &OsStr, why: &str) -> Self {
-        let reason = format!("`{}` is no repository to clone: {why}", Url::new(given));
+        let reason = format!("`{}` is not a repository to clone: {why}", redact::url(given));
         Self::Usage { reason, remedy: Remedy::GiveUrl }
     }
 

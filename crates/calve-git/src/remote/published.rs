@@ -3,6 +3,8 @@
 //! "Git clone: a data-driven study on cloning behaviors", GitHub blog, December 2020: git 2.28, a server with 8 cores,
 //! 30 minutes of load, while one user pushed changes to three random files. Wall time of the client, CPU of the server.
 
+use strum::VariantArray as _;
+
 use crate::advise::{Cost, Numbers, RepositoryCosts, Test};
 
 const REPOSITORIES: [&str; 3] = ["jquery", "swift", "linux"];
@@ -24,7 +26,7 @@ const ROWS: [[(f64, Option<f64>, f64); 3]; 10] = [
 pub fn numbers() -> Numbers {
     let repositories = REPOSITORIES.iter().enumerate().map(|(at, name)| {
         let costs = ROWS.map(|row| Cost { wall_ms: row[at].0, reset_ms: row[at].1, server_cpu_ms: Some(row[at].2) });
-        RepositoryCosts { repository: (*name).into(), costs: Test::ALL.into_iter().zip(costs).collect() }
+        RepositoryCosts { repository: (*name).into(), costs: Test::VARIANTS.iter().copied().zip(costs).collect() }
     });
     let source = "published in 2020: git 2.28, a server with 8 cores, 30 minutes of load";
     Numbers { source: source.into(), repositories: repositories.collect() }

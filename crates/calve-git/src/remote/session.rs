@@ -53,12 +53,11 @@ impl Session<'_> {
         if self.cancel.is_cancelled() {
             return Err(RemoteError::Interrupted);
         }
-        let mut command = self.command(directory);
+        let (mut command, mut nesting) = self.command(directory)?;
         // Without a terminal, git shows progress only on request, and without progress it counts no bytes.
         let (name, rest) = step.arguments.split_at(1);
         command.args(name).args((name == ["clone"] || name == ["fetch"]).then_some("--progress")).args(rest);
         command.stdout(Stdio::null()).stderr(Stdio::piped()).stdin(Stdio::piped());
-        let mut nesting = Nesting::watch(&mut command, &self.traces.events())?;
         let spawned = command.spawn();
         let mut child = GitProcess { child: spawned.map_err(Error::start(directory))?, prompts: self.prompts };
         if let Some(mut stdin) = child.child.stdin.take() {
@@ -107,9 +106,8 @@ impl Session<'_> {
     }
 
     /// Returns a command to add arguments to. Its own arguments hold no secret.
-    fn command(&self, directory: &Path) -> Command {
-        let git = Git::at(directory);
-        let mut command = git.command();
+    fn command(&self, directory: &Path) -> Result<(Command, Nesting), Error> {
+        let (mut command, nesting) = Git::at(directory).fetching(&self.traces.events())?;
         command.args(["-c", "clone.defaultRemoteName=origin"]);
         if self.makes.is_some() {
             command.args(OF_A_CLONE);
@@ -132,16 +130,16 @@ impl Session<'_> {
                 None => command.env_remove("CALVE_GIT_PASSWORD"),
             };
         }
-        command
+        Ok((command, nesting))
     }
 
     fn failure(&self, step: &Step, said: &Transcript) -> RemoteError {
         let text = said.text();
         let said = if text.is_empty() { SILENCE.to_owned() } else { text };
-        let asks_server =
-            step.arguments.first().is_some_and(|word| word == "clone" || word == "fetch" || word == "ls-remote");
-        let trouble = match TransferFailure::from_message(&said) {
-            TransferFailure::Unknown if !asks_server => TransferFailure::Here,
+        // The checkout of a partial clone fetches what it lacks.
+        let asks_server = ["clone", "fetch", "ls-remote"].iter().any(|word| step.arguments[0] == *word)
+            || said.contains("from promisor remote");
+        let trouble = match TransferFailure::from_message(&said, asks_server) {
             TransferFailure::DiskFull(_) if self.makes == Some(Purpose::Ci) => {
                 TransferFailure::DiskFull("`--sparse` with fewer directories needs less")
             }

@@ -19,7 +19,7 @@ pub struct Traffic {
     /// The number of requests to the server. Null if it is unknown.
     pub requests: Option<u64>,
     // As they came, without headers and the list of branches. Unknown for a fetch of few objects (below
-    // `fetch.unpackLimit`, 100): git unpacks those as they come, and does not count them.
+    // `fetch.unpackLimit`, 100): git unpacks those as they come, and does not count them. Nor does it count the files of a host without git.
     /// The objects received, in bytes. Null if it is unknown.
     pub bytes_received: Option<u64>,
 }
@@ -77,7 +77,14 @@ impl Traces {
 
     /// Returns the bytes of packs that git counted as received, if it was to show its progress.
     pub(crate) fn received(&self) -> Option<u64> {
-        received(&fs_err::read(self.events()).unwrap_or_default())
+        received(&fs_err::read(self.events()).unwrap_or_default()).filter(|_| !self.is_dumb())
+    }
+
+    /// Returns whether a host without git gave single files, which git does not count.
+    pub(crate) fn is_dumb(&self) -> bool {
+        // git asks for the host's HEAD in no other protocol.
+        self.kind == Transport::Http
+            && memmem::find(&fs_err::read(self.file(CURL)).unwrap_or_default(), b"/HEAD HTTP/").is_some()
     }
 }
 

@@ -10,7 +10,7 @@ use memchr::memmem;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode, utf8_percent_encode};
 
 use crate::paths::{in_url, path_of};
-use crate::redact::{self, Url};
+use crate::redact;
 use crate::remedy::Remedy;
 use crate::remote::error::RemoteError;
 
@@ -31,7 +31,8 @@ pub enum Transport {
 #[derive(Clone, PartialEq, Eq)]
 pub struct RepositoryUrl {
     pub kind: Transport,
-    text: Url,
+    /// Only git gets it as it is.
+    text: OsString,
     /// Texts that must not be printed anywhere, if they are longer than a word.
     secrets: Vec<String>,
     /// `https://host:port`, which the credentials are for.
@@ -56,7 +57,7 @@ impl fmt::Display for RepositoryUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             Transport::Local | Transport::File => write!(f, "{}", ShownPath(Path::new(self.as_os_str()))),
-            Transport::Http | Transport::Ssh | Transport::Git => self.text.fmt(f),
+            Transport::Http | Transport::Ssh | Transport::Git => f.write_str(&redact::url(&self.text)),
         }
     }
 }
@@ -159,17 +160,17 @@ impl RepositoryUrl {
         let found = fs_err::canonicalize(given);
         let Ok(path) = found else { return Err(RemoteError::url(given, "there is no such directory")) };
         if !path.is_dir() {
-            return Err(RemoteError::url(given, "that is no directory"));
+            return Err(RemoteError::url(given, "it is not a directory"));
         }
         Ok(Self::new(Transport::Local, path.into_os_string()))
     }
 
     fn new(kind: Transport, text: OsString) -> Self {
-        Self { kind, text: Url::new(text), secrets: Vec::new(), origin: String::new(), credentials: None }
+        Self { kind, text, secrets: Vec::new(), origin: String::new(), credentials: None }
     }
 
     pub fn as_os_str(&self) -> &OsStr {
-        self.text.as_os_str()
+        &self.text
     }
 
     /// Removes the secrets of this URL, and of any other, from git's words.
@@ -232,7 +233,7 @@ impl Credentials {
             parts.map_or((before_the_at, None), |(username, password)| (username, Some(password)));
         let plain = |text: &str| match String::from_utf8(decoded(text.as_bytes())) {
             Ok(text) if !text.contains(char::is_control) => Ok(text),
-            _ => Err(RemoteError::url(given, "its credentials are no text")),
+            _ => Err(RemoteError::url(given, "its credentials are not text")),
         };
         Ok(Self { username: plain(username)?, password: password.map(plain).transpose()? })
     }

@@ -185,10 +185,10 @@ impl Origins {
         if commits.iter().all(|commit| self.own.contains(*commit)) || self.others.is_empty() && are_reached {
             return Ok(none);
         }
-        // References that replace objects may be foreign too. Commits that logs name may be gone, and git would ask a
-        // partial clone's server for them: newer versions heed the variable, older ones the option.
+        // References that replace objects may be foreign too. Commits that logs name may be gone: no server is asked for
+        // them.
         let git = Git::at(common).with("GIT_DIR", common).with("GIT_NO_REPLACE_OBJECTS", "1");
-        let git = git.with("GIT_NO_LAZY_FETCH", "1");
+        let git = git.offline();
         let list = |tips: &[&str], without: Vec<&String>| {
             let excluded = self.own.iter().chain(without).map(|tip| format!("^{tip}\n"));
             let input: String = tips.iter().map(|commit| format!("{commit}\n")).chain(excluded).collect();

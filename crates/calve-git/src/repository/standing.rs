@@ -65,7 +65,7 @@ impl WorktreeState {
                 format!("`{path}` is a link to the worktree, which is at `{}`", ShownPath(real)),
                 Remedy::RepairLinkedPath,
             ),
-            Self::Replaced(what) => (format!("`{path}` is {what}, not the worktree any more"), Remedy::PruneOrRepair),
+            Self::Replaced(what) => (format!("`{path}` is {what}, no longer the worktree"), Remedy::PruneOrRepair),
             Self::Duplicate => (format!("two worktrees are registered at `{path}`"), Remedy::PruneDuplicate),
             Self::Unseen(why) => (format!("cannot tell whether `{path}` is the worktree: {why}"), Remedy::AllowReading),
         };

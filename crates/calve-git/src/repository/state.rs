@@ -141,14 +141,12 @@ pub(crate) fn look(common: &Path, here: Option<(&Path, &Path)>, worktrees: &mut 
             }
             (None, _) => WorktreeState::Unseen("cannot find its entry in the repository".into()),
         };
-        if let (Some(entry), false) = (entry, worktree.standing == WorktreeState::Intact)
-            && let Some(root) = moved_to(entry, here, &worktree.standing)
-        {
-            worktree.standing = WorktreeState::Moved(root);
-        } else if let (Some(entry), false) = (entry, worktree.standing == WorktreeState::Intact)
-            && let Some((mount_point, record)) = entries::unmounted(entry)
-        {
-            worktree.standing = WorktreeState::Unmounted { mount_point, record };
+        if let Some(entry) = entry.filter(|_| worktree.standing != WorktreeState::Intact) {
+            if let Some(root) = moved_to(entry, here, &worktree.standing) {
+                worktree.standing = WorktreeState::Moved(root);
+            } else if let Some((mount_point, record)) = entries::unmounted(entry) {
+                worktree.standing = WorktreeState::Unmounted { mount_point, record };
+            }
         }
         worktree.is_unfinished = entry.is_some_and(|entry| entry.join(entries::DATA_SOURCE).exists());
         worktree.is_gone = worktree.standing == WorktreeState::Gone;

@@ -32,7 +32,7 @@ pub(super) fn unopened(start: &Path, said: &str) -> Error {
         None => said.contains("dubious ownership"),
     };
     if has_other_owner {
-        let text = format!("`{place}` is in a repository that belongs to somebody else, and git does not trust it");
+        let text = format!("`{place}` is in another user's repository, and git does not trust it");
         return Error::refused(text, Remedy::TrustOwner);
     }
     if own.is_none() && said.contains("unknown repository extension") {

@@ -225,7 +225,7 @@ fn pointer(file: &Path) -> io::Result<Option<PathBuf>> {
         return Ok(None);
     }
     if !found.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut text = Vec::new();
     fs_err::File::open(file)?.take(LARGEST_POINTER_BYTES).read_to_end(&mut text)?;

@@ -55,6 +55,9 @@ const PROGRAMS: &[ProgramSetting] = &[
     ("gpg.ssh.defaultKeyCommand", FAILS, &[]),
     ("guitool.*.cmd", FAILS, &[]),
     ("hook.*.command", "true", &[]),
+    ("imap.tunnel", FAILS, &[]),
+    // A directory of hooks, for new repositories.
+    ("init.templateDir", "", &[]),
     ("instaweb.browser", FAILS, &[]),
     ("instaweb.httpd", FAILS, &[]),
     ("interactive.diffFilter", "cat", &[]),
@@ -75,8 +78,13 @@ const PROGRAMS: &[ProgramSetting] = &[
     ("sendemail.ccCmd", FAILS, &[]),
     ("sendemail.headerCmd", FAILS, &[]),
     ("sendemail.sendmailCmd", FAILS, &[]),
+    // A path is a program, everything else a host.
+    ("sendemail.smtpServer", FAILS, &[]),
+    ("sendemail.*.smtpServer", FAILS, &[]),
     ("sendemail.tocmd", FAILS, &[]),
     ("sequence.editor", FAILS, &[]),
+    ("submodule.*.update", "none", &[]),
+    ("tar.*.command", FAILS, &[]),
     ("trailer.*.cmd", FAILS, &[]),
     ("trailer.*.command", FAILS, &[]),
     ("uploadpack.packObjectsHook", FAILS, &[]),
@@ -246,6 +254,8 @@ mod tests {
         "remote.<name>.partialclonefilter",
         "remote.<name>.proxy",
         "remote.<name>.proxyAuthMethod",
+        "sendemail.smtpServerOption",
+        "sendemail.smtpServerPort",
         "ssh.variant",
         "uploadpack.allowFilter",
         "uploadpackfilter.<filter>.allow",
@@ -297,6 +307,10 @@ mod tests {
         "process",
         "smudge",
         "clean",
+        "tunnel",
+        ">.update",
+        "smtpserver",
+        ".templatedir",
     ];
 
     #[test]

@@ -21,7 +21,7 @@ pub use add::ignored::left_behind;
 pub use add::options::{AddOptions, AddWarning, IgnoredEntries, Trust, UncommittedChanges};
 pub use add::plan::plan;
 pub use add::post_checkout::HookRun;
-pub use add::report::{AddIntent, AddPlan, AddReport, AddedFiles, CarriedFiles, NewWorktree};
+pub use add::report::{AddIntent, AddPlan, AddReport, AddedFiles, CarriedFiles, NewWorktree, TrackedPlan};
 pub use add::spares::of_worktree as spare_of_worktree;
 pub use add::target::{AddTarget, BranchStart};
 pub use agent::{AgentBranch, delete_made_branch, finish_for_agent, for_agent};
@@ -35,7 +35,7 @@ pub use remove::{
     BranchFate, GoingBranch, Meanwhile, RemovalPlan, RemovalSteps, RemoveWorktreeOptions, WorktreeRemoveReport,
     find_all, plan_removal, remove,
 };
-pub use tracked::{NotClonedReason, TrackedCounts};
+pub use tracked::{NotClonedFiles, NotClonedReason, TrackedCounts};
 pub use unsaved::KeptFiles;
 
 pub use crate::repository::standing::WorktreeState;

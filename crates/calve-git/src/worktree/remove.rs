@@ -44,6 +44,8 @@ pub struct RemoveWorktreeOptions {
     pub is_found: bool,
     /// Branch, path, or last name of the path. Without it, the worktree that `start` is in.
     pub what: Option<PathBuf>,
+    /// Worktrees that were removed, or planned to be, with the same command.
+    pub gone_before: Vec<PathBuf>,
     /// Removes it although something would be lost, or it is locked.
     pub is_forced: bool,
     /// Removes it although service data would be lost.
@@ -249,7 +251,10 @@ impl<'r> Going<'r> {
     /// Refuses to take along another worktree: its hook would not run, and its ports and data would stay.
     fn check_none_inside(&self, worktrees: &[Worktree]) -> Result<()> {
         let outer = real(&self.worktree.path);
-        let is_another = |other: &Worktree| !other.is_main && other.is_usable() && other.path != self.worktree.path;
+        let is_another = |other: &Worktree| {
+            let is_going = other.path == self.worktree.path || self.options.gone_before.contains(&other.path);
+            !other.is_main && other.is_usable() && !is_going
+        };
         let is_inside = |other: &&Worktree| is_another(other) && real(&other.path).starts_with(&outer);
         let Some(inner) = worktrees.iter().find(is_inside) else { return Ok(()) };
         let text = format!("another worktree, `{}`, is inside `{}`", ShownPath(&inner.path), ShownPath(&outer));

@@ -163,7 +163,7 @@ impl<'a> Registry<'a> {
     pub(crate) fn blob(&self, wanted: &Descriptor, arrivals: &Arrivals) -> Result<Spool, Error> {
         let spool = arrivals.spool(wanted, &(0..wanted.size))?;
         let is_right = &mut |blob: &mut Spool| Ok(blob.digest() == wanted.digest);
-        let wrong = format!("the blob `{}` has another digest", wanted.digest);
+        let wrong = format!("the blob `{}` has the wrong digest", wanted.digest);
         let fetched = self.checked_part(wanted, &(0..wanted.size), spool, is_right, &wrong)?;
         fetched.ok_or_else(|| self.wrong("another part of a blob than was asked for"))
     }

@@ -21,10 +21,10 @@ pub(crate) enum DbCommand {
     Pool(PoolArguments),
     Start(StartArguments),
     Run(RunArguments),
-    /// Mark a server's present state, to go back to it
+    /// Save a server's current state, to return to it
     ///
-    /// `calve db reset SERVER --to NAME` goes back. Calve shuts the server down cleanly, clones its data directory, and starts it again: sessions
-    /// are disconnected, and what they had not committed is not in the mark. The URL stays the same. Marks go with their server.
+    /// `calve db reset SERVER --to NAME` returns to it. Calve shuts the server down cleanly, clones its data directory, and starts it again:
+    /// sessions are disconnected, and uncommitted changes are not in the mark. The URL stays the same. Marks are deleted with their server.
     Mark {
         /// The name of the server
         server: String,
@@ -81,13 +81,13 @@ pub(crate) enum DbCommand {
 Formats:
   url    by the private socket
   tcp    by TCP, with the password, for JDBC and others; the server needs `--tcp`
-  env    lines for eval \"$(calve db url NAME --format env)\"; they unset clients' other variables
+  env    lines for eval \"$(calve db url NAME --format env)\"; also unsets other client variables
   json   everything (schema calve.db.server/1)
   dsn    libpq's keywords (PostgreSQL), the Go driver's form (MariaDB, MySQL), or the socket's path")]
     Url {
         /// The name of the server
         name: String,
-        /// The format: url, tcp, env, json, dsn
+        /// Print in this format: url, tcp, env, json, dsn
         #[arg(long, value_name = "FORMAT", value_parser = NameParser(&["url", "tcp", "env", "json", "dsn"], format), default_value = "url", hide_possible_values = true)]
         format: String,
     },
@@ -105,7 +105,7 @@ pub(crate) enum TemplateCommand {
     },
     /// Remove templates
     ///
-    /// Their names are free at once. Files that a server still uses go when it has ended.
+    /// Names are free immediately; files in use are deleted when their server stops.
     Remove {
         /// The names of the templates
         #[arg(value_name = "NAME", required = true)]
@@ -113,8 +113,8 @@ pub(crate) enum TemplateCommand {
     },
     /// Send a template to an OCI registry
     ///
-    /// It becomes an ordinary image: layers of tar, compressed by zstd. Large files are cut where their contents say, so that a later pull fetches
-    /// what has changed. Layers that the registry has are not sent. Owners and times do not travel. Credentials are those of docker and podman,
+    /// It becomes an ordinary image: layers of tar, compressed by zstd. Large files are split by content, so later pulls fetch only what
+    /// changed. Layers already in the registry are not sent again. Ownership and times are not stored. Uses docker's and podman's credentials,
     /// after `docker login` or `podman login`. A template whose servers run in containers is refused.
     #[command(after_help = "\
 Examples:
@@ -133,10 +133,10 @@ Examples:
 /// Prepare a template: a data directory that servers are cloned from
 ///
 /// Makes a new data directory (or clones one, or another template), starts a server on it, runs COMMAND, and stops the server. COMMAND
-/// finds the server by DATABASE_URL and by PGHOST, PGPORT, PGUSER and PGDATABASE, or MYSQL_UNIX_PORT, MYSQL_HOST and MYSQL_TCP_PORT; Redis and
-/// Valkey by REDIS_URL and REDIS_SOCKET. It connects as the superuser, without a password. Calve unsets all other variables that these clients read. COMMAND's
-/// output goes to stderr. If COMMAND fails, Calve makes no template and exits with its exit code. If COMMAND never connects to the server,
-/// Calve makes no template either. Without COMMAND the template is empty.
+/// connects through DATABASE_URL and PGHOST, PGPORT, PGUSER and PGDATABASE, or MYSQL_UNIX_PORT, MYSQL_HOST and MYSQL_TCP_PORT; Redis and
+/// Valkey through REDIS_URL and REDIS_SOCKET. It connects as the superuser, without a password. Calve unsets all other variables that these
+/// clients read. COMMAND's output goes to stderr. If COMMAND fails, Calve makes no template and exits with its exit code. If COMMAND never
+/// connects to the server, Calve makes no template either. Without COMMAND the template is empty.
 ///
 /// Does nothing if the template exists and was made from the same server program, data directory, base, files that match
 /// --input, and COMMAND's words.
@@ -149,31 +149,31 @@ Examples:
 pub(crate) struct TemplateCreateArguments {
     /// The name of the template
     pub(crate) name: String,
-    /// The engine: postgres, mariadb, mysql, redis or valkey [default: that of --base]
-    #[arg(long, value_name = "ENGINE", value_parser = ENGINES, hide_possible_values = true)]
+    /// Use this engine [default: that of --base]
+    #[arg(long, value_name = "ENGINE", value_parser = ENGINES)]
     pub(crate) engine: Option<String>,
-    /// Start from a copy of this data directory, whose server was stopped
+    /// Start from a copy of this data directory, of a stopped server [default: none]
     #[arg(long, value_name = "DATADIR")]
     pub(crate) from: Option<PathBuf>,
-    /// Start from this template
+    /// Start from this template [default: none]
     #[arg(long, value_name = "TEMPLATE")]
     pub(crate) base: Option<String>,
-    /// Start from this mark of a server
+    /// Start from this mark of a server [default: none]
     #[arg(long, value_name = "SERVER:MARK", value_parser = mark, conflicts_with_all = ["from", "base"])]
     pub(crate) from_mark: Option<(String, String)>,
-    /// Make the template again when these files change (repeatable)
+    /// Rebuild the template when these files change (repeatable) [default: none]
     #[arg(long, value_name = "GLOB")]
     pub(crate) input: Vec<String>,
-    /// Make it again even if nothing changed, or over one of another engine
+    /// Rebuild even if nothing changed, or to replace one of another engine
     #[arg(long)]
     pub(crate) rebuild: bool,
-    /// The directory with the server's programs [default: PATH and the usual places]
+    /// Find the server's programs in DIR [default: PATH and the usual places]
     #[arg(long, value_name = "DIR")]
     pub(crate) server_bin: Option<PathBuf>,
     /// Run its servers in containers of this local image [default: that of --base]
     #[arg(long, value_name = "IMAGE", conflicts_with = "server_bin")]
     pub(crate) image: Option<String>,
-    /// The podman or docker to use [default: the first in PATH with the image; docker first if DOCKER_HOST is set]
+    /// Use this podman or docker [default: the first in PATH with the image; docker first if DOCKER_HOST is set]
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) runtime: Option<PathBuf>,
     /// Print the template as JSON on stdout (schema calve.db.template/1)
@@ -186,8 +186,8 @@ pub(crate) struct TemplateCreateArguments {
 
 /// Receive a template from an OCI registry
 ///
-/// A server of the template's engine and version must be on this machine. Every byte is checked. The template appears under its name only when it is
-/// complete and on the disk. One that was pulled from the same repository is replaced in one step, and what did not change is taken from it.
+/// A server of the template's engine and version must be on this machine. Every byte is checked. The template appears under its name only
+/// when it is complete and on the disk. Pulling again from the same repository replaces the template atomically and reuses unchanged files.
 /// An interrupted pull resumes where it stopped.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -198,7 +198,7 @@ Examples:
 pub(crate) struct TemplatePullArguments {
     #[command(flatten)]
     pub(crate) pull: PullOptions,
-    /// The directory with the server's programs [default: PATH and the usual places]
+    /// Find the server's programs in DIR [default: PATH and the usual places]
     #[arg(long, value_name = "DIR")]
     pub(crate) server_bin: Option<PathBuf>,
     /// Print the report as JSON on stdout (schema calve.db.template.pull/1)
@@ -208,31 +208,31 @@ pub(crate) struct TemplatePullArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServerOptions {
-    /// Also listen on this port of 127.0.0.1 (without PORT, on a free one), with a password
+    /// Also listen on 127.0.0.1:PORT, with a password [default: off; without PORT a free port]
     #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
     pub(crate) tcp: Option<u16>,
     /// Use this strategy or fail: snapshot, clonefile, reflink, overlay, copy [default: the best that works]
     #[arg(long, value_name = "NAME", value_parser = NameParser(&["snapshot", "clonefile", "reflink", "overlay", "copy"], strategy), hide_possible_values = true)]
     pub(crate) strategy: Option<Strategy>,
-    /// End the server after this time: 90s, 30m, 12h, 7d, or none
+    /// Stop the server after this time: 90s, 30m, 12h, 7d, or none
     #[arg(long, value_name = "DURATION", value_parser = ttl, default_value = "12h")]
     pub(crate) ttl: Ttl,
 }
 
 /// Start a server on a clone of a template, and print its URL
 ///
-/// The server runs until `calve db stop`, until it is too old (--ttl), or until its owner ends (--owner-pid). Then it is gone with
-/// all its files. What it writes is never seen by the template or by other servers, and does not survive a crash.
+/// The server runs until `calve db stop`, until --ttl expires, or until its owner ends (--owner-pid). Its files are then deleted. Its
+/// writes reach neither the template nor other servers, and do not survive a crash.
 #[derive(Debug, Args)]
 pub(crate) struct StartArguments {
     /// The template
     pub(crate) template: String,
-    /// The server's name [default: the template's, and some letters]
+    /// Give the server this name [default: the template's, and some letters]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) server: ServerOptions,
-    /// End the server when this process ends (repeatable: when the first one ends)
+    /// Stop the server when this process ends (of several: the first) [default: none]
     #[arg(long, value_name = "PID")]
     pub(crate) owner_pid: Vec<u32>,
     /// Print the server as JSON on stdout (schema calve.db.server/1)
@@ -260,25 +260,25 @@ pub(crate) struct RunArguments {
 
 /// Keep servers waiting for `calve db start` and `calve db run`
 ///
-/// Starts servers of TEMPLATE that wait, and returns when they are ready. Whenever one is taken, a process in the background starts the next.
-/// Without --size, lists the pools. A pool takes as many servers as the memory and the disk permit. Its servers end when nobody takes one
-/// for a while (--idle), when the template changes, and with the session in which the pool was made (see setsid(2)), such as that of a
-/// terminal or a CI job. `--tcp` and `--strategy` always start a new server.
+/// Starts standby servers of TEMPLATE and returns when they are ready. Whenever one is taken, a process in the background starts the next.
+/// Without --size, lists the pools. Memory and disk limit a pool. Its servers stop after --idle without use, when the template changes, and
+/// with the session in which the pool was made (see setsid(2)), such as that of a terminal or a CI job. `--tcp` and `--strategy` always
+/// start a new server.
 ///
 /// With `[db.TEMPLATE] standby = N` in a project's `.calve.toml`, `calve db start TEMPLATE` and `calve db run TEMPLATE` make the pool themselves.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   calve db pool shop --size 4
-  calve db pool shop --size 0    (no pool any more)")]
+  calve db pool shop --size 0    (ends the pool)")]
 pub(crate) struct PoolArguments {
     /// The template [default: list all pools]
     #[arg(value_name = "TEMPLATE", requires = "size")]
     pub(crate) template: Option<String>,
-    /// The number of waiting servers; 0 ends the pool
+    /// Keep N servers ready; 0 ends the pool [default: list all pools]
     #[arg(long, value_name = "N", requires = "template")]
     pub(crate) size: Option<usize>,
-    /// End the pool if nobody takes a server for this time: 90s, 30m, 12h, 7d, or none
+    /// Stop its servers after this time without use: 90s, 30m, 7d, or none
     #[arg(long, value_name = "DURATION", value_parser = ttl, default_value = "10m")]
     pub(crate) idle: Ttl,
     /// Keep the pool when the session ends
@@ -289,16 +289,16 @@ pub(crate) struct PoolArguments {
     pub(crate) json: bool,
 }
 
-/// End servers, and remove their files
+/// Stop servers and delete their files
 #[derive(Debug, Args)]
 pub(crate) struct StopArguments {
     /// The names of the servers
     #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
     pub(crate) names: Vec<String>,
-    /// End all servers
+    /// Stop all servers
     #[arg(long)]
     pub(crate) all: bool,
-    /// Print the stopped servers as JSON on stdout (schema calve.db.servers/1)
+    /// Print stopped servers as JSON on stdout (schema calve.db.servers/1)
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -306,7 +306,7 @@ pub(crate) struct StopArguments {
 /// List servers
 #[derive(Debug, Args)]
 pub(crate) struct ServerListArguments {
-    /// Also list the data of all worktrees' services, with owner, state and size
+    /// Also list the data of all services, with owner, state and size
     #[arg(long)]
     pub(crate) all: bool,
     /// Print the list as JSON on stdout (schema calve.db.servers/1)
@@ -316,14 +316,13 @@ pub(crate) struct ServerListArguments {
 
 /// Make the data of a worktree the new template
 ///
-/// Asks for each service of the worktree, and makes a clone of its data the template, which new worktrees get. Existing worktrees keep
-/// their data. The worktree's servers keep running. To compare the data, use the engine's own tool, such as `pg_dump`, with the URLs of
-/// `calve env` and `calve db url`.
+/// For each service, asks, then makes a clone of its data the template for new worktrees. Existing worktrees keep their data. The worktree's
+/// servers keep running. To compare the data, use the engine's own tool, such as `pg_dump`, with the URLs of `calve env` and `calve db url`.
 ///
 /// `calve db template create` replaces a promoted template only with --rebuild.
 #[derive(Debug, Args)]
 pub(crate) struct PromoteArguments {
-    /// The worktree: its branch, its path, or the last name of its path
+    /// The worktree: its branch, its path, or the last component of its path
     #[arg(value_name = "WORKTREE", add = ArgValueCandidates::new(branch_names::of_worktrees))]
     pub(crate) worktree: PathBuf,
     /// Promote the data of this service only [default: all]
@@ -332,7 +331,7 @@ pub(crate) struct PromoteArguments {
     /// Name the templates that would be replaced, and do nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Do it without asking
+    /// Promote without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
     /// Print what was done as JSON on stdout (schema calve.db.promote/1)
@@ -342,14 +341,14 @@ pub(crate) struct PromoteArguments {
 
 /// Remove what a crash left behind
 ///
-/// Every command does that too. This one also waits until all files are deleted, and names the data of services whose worktree or repository
-/// is not where it was: deleted, moved, or on a disk that is not mounted. It removes such data only if you name it.
+/// Other commands do this too. `gc` also waits for every deletion, and lists service data whose worktree or repository
+/// is missing: deleted, moved, or on a disk that is not mounted. It removes such data only if you name it.
 #[derive(Debug, Args)]
 pub(crate) struct GcArguments {
     /// The data of missing worktrees to remove, unless changed or in use
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
-    /// Remove the named data even if it was written to, and end its servers
+    /// Remove the named data even if modified, and stop its servers
     #[arg(long)]
     pub(crate) lose_data: bool,
     /// Print what was found as JSON on stdout (schema calve.db.gc/1)

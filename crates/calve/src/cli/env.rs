@@ -2,9 +2,9 @@ use clap::Args;
 
 use crate::name_parser::NameParser;
 
-/// Print this worktree's environment: ports, URLs of services
+/// Print this worktree's environment: ports and service URLs
 ///
-/// A port that .calve.toml names `web` is WEB_PORT. Each worktree has ports of its own: the first call leases them, and they stay the
+/// A port named `web` in .calve.toml becomes WEB_PORT. Each worktree has ports of its own: the first call leases them, and they stay the
 /// worktree's until it is removed. In the main worktree a port has the number in .calve.toml unless another worktree has it. The URL of a
 /// service is printed once it has data; `calve up` starts its server.
 #[derive(Debug, Args)]
@@ -20,10 +20,10 @@ Examples:
   [ports]        web = 3000
   [services.db]  template = \"shop\", env = \"DATABASE_URL\"")]
 pub(crate) struct EnvArguments {
-    /// The format of the lines: sh, fish, dotenv, direnv, mise
+    /// Print in this format: sh, fish, dotenv, direnv, mise
     #[arg(long, value_name = "FORMAT", value_parser = NameParser(&["sh", "fish", "dotenv", "direnv", "mise"], format), default_value = "sh", hide_possible_values = true)]
     pub(crate) format: EnvFormat,
-    /// Lease other ports first, because other programs use the present ones
+    /// Lease new ports first, if other programs use the current ones
     #[arg(long)]
     pub(crate) renew: bool,
     /// Print the environment as JSON on stdout (schema calve.environment/1)

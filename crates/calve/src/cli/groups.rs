@@ -26,7 +26,7 @@ pub(crate) fn with_all_commands(mut parser: Command) -> Command {
             let _ = writeln!(text, "  {:<12} {about}{alias}", command.get_name());
         }
     }
-    text += "\n`calve COMMAND --help` shows its options, `calve --version` the version. Every command takes --quiet (-q).{after-help}";
+    text += "\n`calve COMMAND --help` shows its options, `calve --version` the version. Every command takes --quiet (-q). Switches are off by default.{after-help}";
     parser.help_template(text)
 }
 
@@ -35,6 +35,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use clap::CommandFactory as _;
+    use clap::builder::StyledStr;
 
     use super::*;
     use crate::cli::Arguments;
@@ -51,5 +52,35 @@ mod tests {
             assert!(line.chars().count() <= 80, "{line}");
         }
         assert!(grouped.iter().all(|name| help.matches(&format!("\n  {name} ")).count() == 1), "{help}");
+    }
+
+    #[test]
+    fn summaries_are_short_and_every_option_says_its_default() {
+        let mut parser = Arguments::command();
+        parser.build();
+        let wrong = wrong_summaries(&parser);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    fn wrong_summaries(parser: &Command) -> Vec<String> {
+        let commands = parser.get_subcommands().filter(|command| !command.is_hide_set());
+        let summary = |text: Option<&StyledStr>| text.map(ToString::to_string).unwrap_or_default();
+        let is_short =
+            |text: &str| (1..=70).contains(&text.split(" [default").next().unwrap_or_default().chars().count());
+        let is_noun = |text: &str| ["The ", "A ", "An "].iter().any(|noun| text.starts_with(noun));
+        commands.fold(Vec::new(), |mut wrong, command| {
+            wrong.extend(Some(summary(command.get_about())).filter(|about| !is_short(about) || is_noun(about)));
+            for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+                let help = summary(argument.get_help());
+                let says_default = argument.is_required_set()
+                    || help.contains("[default")
+                    || !argument.get_default_values().is_empty() && !argument.is_hide_default_value_set();
+                let says_all = !is_noun(&help) && (says_default || !argument.get_action().takes_values());
+                let is_right = is_short(&help) && (argument.is_positional() || says_all);
+                wrong.extend((!is_right).then(|| format!("{} {}: {help}", command.get_name(), argument.get_id())));
+            }
+            wrong.extend(wrong_summaries(command));
+            wrong
+        })
     }
 }

@@ -38,7 +38,7 @@ fn in_words(error: clap::Error) -> clap::Error {
     }
     let said = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
     let (value, option) = (said(ContextKind::InvalidValue), said(ContextKind::InvalidArg));
-    let text = format!("invalid value '{value}' for '{option}': it is a whole number without a sign\n");
+    let text = format!("invalid value '{value}' for '{option}': it must be a whole number without a sign\n");
     clap::Error::raw(error.kind(), text)
 }
 

@@ -15,13 +15,13 @@ pub(crate) enum HookCommand {
     WorktreeCreate(WorktreeCreateArguments),
     /// Complete a worktree that a coding agent has made with git
     ///
-    /// Runs in the new worktree: carries what git ignores, leases its ports, clones the data of its services, and runs the project's post-add hook
-    /// if you have approved it. Existing files stay as they are. For agents that make worktrees themselves and run a command in each.
+    /// Runs in the new worktree: carries what git ignores, leases its ports, clones the data of its services, and runs the project's post-add
+    /// hook if you have approved it. Existing files stay as they are. For agents that make worktrees themselves and run a command in each.
     WorktreeSetup {
-        /// The agent, as `calve worktree list` shows it
+        /// Name the agent, for `calve worktree list`
         #[arg(long, value_name = "NAME", default_value = "agent", value_parser = maker)]
         maker: String,
-        /// The worktree to take files from [default: the main worktree]
+        /// Take files from this worktree [default: the main worktree]
         #[arg(long, value_name = "WORKTREE")]
         from: Option<PathBuf>,
     },
@@ -40,12 +40,12 @@ pub(crate) enum HookCommand {
 /// Make a worktree for a coding agent's hook
 ///
 /// Reads one JSON object from stdin, with `cwd` (a directory in the repository) and `name`, as Claude Code's WorktreeCreate hook gives it.
-/// Checks the branch NAME out in a new worktree, as `calve worktree add` does, and prints only its path. Asked for the same NAME again, it
+/// Checks the branch NAME out in a new worktree, as `calve worktree add` does, and prints only its path. Given the same NAME again,
 /// prints the same path. It refuses a branch that is checked out elsewhere, such as in the main worktree. If the project's post-add fails,
 /// it removes the worktree again.
 #[derive(Debug, Args)]
 pub(crate) struct WorktreeCreateArguments {
-    /// The agent, as `calve worktree list` shows it
+    /// Name the agent, for `calve worktree list`
     #[arg(long, value_name = "NAME", default_value = "agent", value_parser = maker)]
     pub(crate) maker: String,
     /// Do not run the project's hooks
@@ -91,11 +91,11 @@ fn maker(text: &str) -> Result<String, String> {
 
 /// Approve the commands of a project
 ///
-/// Shows the `[hooks]` of `.calve.toml`, and `create` of its services, and asks before it approves them. An approval is for exactly that text in
-/// that repository: after a change, Calve asks again.
+/// Shows the `[hooks]` of `.calve.toml`, and `create` of its services, and asks before it approves them. An approval covers exactly that text in
+/// that repository; any change needs a new one.
 ///
-/// Hooks do not run in the worktree of a pull request that was added without --trust, so there is nothing to approve. --trust trusts the
-/// commit that it has checked out from now on, and then asks about its hooks as for any other worktree.
+/// Hooks do not run in the worktree of a pull request that was added without --trust, so there is nothing to approve. --trust marks its
+/// current commit as trusted, and then asks about its hooks as for any other worktree.
 #[derive(Debug, Args)]
 pub(crate) struct ApproveArguments {
     /// A worktree of the repository

@@ -35,7 +35,7 @@ use crate::name_parser::NameParser;
 #[derive(Debug, Parser)]
 #[command(name = "calve", version, max_term_width = 100, disable_help_subcommand = true)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 failed, 2 usage, 3 a requirement was refused (nothing made), 130 interrupted."
+    after_help = "Exit codes: 0 done, 1 failed, 2 usage, 3 a requirement was not met (nothing made), 130 interrupted."
 )]
 pub(crate) struct Arguments {
     /// Print no progress and no summary: errors, warnings and the result only
@@ -51,16 +51,16 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Cp(CpArguments),
     Rm(RmArguments),
-    /// Show which strategies a place, or a pair of places, offers
+    /// Show the strategies available here, or between two directories
     ///
     /// With one PATH: cloning from it and into it. With two: cloning the first to the second. Each strategy is available, or
-    /// refused with the reason and what would make it available. Calve tries each one in a hidden directory that it makes and removes
-    /// in the place to clone to, which with one PATH is that PATH itself. It writes nothing else.
+    /// refused with the reason and what would make it available. Calve tries each one in a hidden directory in the target, which with one
+    /// PATH is that PATH itself, and removes the directory. It writes nothing else.
     Probe {
-        /// The place to clone from
+        /// The directory to clone from
         #[arg(value_name = "PATH", default_value = ".")]
         src: PathBuf,
-        /// The place to clone to [default: the first]
+        /// The directory to clone to [default: the first]
         dst: Option<PathBuf>,
         /// Print the answer as JSON on stdout (schema calve.probe/1)
         #[arg(long)]
@@ -99,10 +99,10 @@ pub(crate) enum Command {
     Env(env::EnvArguments),
     /// Run a command with the environment of this worktree
     ///
-    /// Starts the worktree's services first, and runs nothing while one has no data. CMD then replaces calve, so signals and the exit code are
-    /// its own. It runs in the current directory, with the variables that `calve env` prints. Those of an engine's own programs, such as PGHOST,
-    /// lead to the worktree's service of that engine; with several, they are unset, as are DATABASE_URL and
-    /// REDIS_URL unless a service has that variable. `--` before it is needed only if it begins with a dash.
+    /// Starts the worktree's services first, and fails if one has no data. CMD then replaces calve, so signals and the exit code are
+    /// its own. It runs in the current directory, with the variables that `calve env` prints. Engine variables such as PGHOST point to the
+    /// worktree's service of that engine, and are unset if there are several. DATABASE_URL and REDIS_URL are unset unless a service sets
+    /// them. `--` is needed only before a command that starts with a dash.
     Exec {
         /// The command to run
         #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]
@@ -110,7 +110,7 @@ pub(crate) enum Command {
     },
     /// Start this worktree's services: databases with durable data
     ///
-    /// `[services.NAME]` in .calve.toml names a service. Its data is cloned from a template for each worktree, kept over reboots, and removed
+    /// `[services.NAME]` in .calve.toml names a service. Its data is cloned from a template for each worktree, kept across reboots, and removed
     /// with the worktree. `calve env` prints its URL, and `calve exec` starts it too.
     #[command(after_help = "\
 Example:
@@ -120,7 +120,7 @@ Example:
 .calve.toml, at the root of the repository:
   [services.db]
   engine = \"postgres\"
-  create = \"npm run migrate\"       makes the template, once for each content of the inputs
+  create = \"npm run migrate\"       builds the template, once per version of the inputs
   inputs = [\"migrations/**\"]
   env = \"DATABASE_URL\"
 
@@ -146,22 +146,22 @@ or `template = \"shop\"` in place of the first three, after `calve db template c
     },
     /// Serve worktrees and databases to a coding agent (MCP)
     ///
-    /// Speaks the protocol on stdin and stdout, so that an agent starts it and ends it. Its tools list, create, show and remove worktrees, return
-    /// the URLs of their databases, reset these, and show disk usage, in the repositories that are named here. No tool runs a command of the
-    /// agent's choice. Removing and resetting take two calls: a plan, then its confirmation.
+    /// Speaks the protocol on stdin and stdout, so that an agent starts it and ends it. Its tools list, create, show and remove worktrees,
+    /// return the URLs of their databases, reset these, and show disk usage, in the repositories that are named here. No tool runs a
+    /// command of the agent's choice. Removing and resetting take two calls: a plan, then its confirmation.
     #[command(after_help = "\
 Examples:
   calve hook install claude                      has Claude Code start it
   calve mcp --repository app --repository api    serve two repositories")]
     Mcp {
-        /// A directory in a repository to serve (repeatable)
+        /// Serve the repository around DIR (repeatable)
         #[arg(long, value_name = "DIR", default_value = ".")]
         repository: Vec<PathBuf>,
     },
     /// Print the worktree that you are in, for a shell's prompt
     ///
-    /// Prints the branch of a linked worktree, its ports, and which of its services run, such as `feature web:3001 db:running`. Prints nothing in
-    /// a main worktree or outside of a repository. It starts no other program, and never fails.
+    /// Prints the branch of a linked worktree, its ports, and which of its services run, such as `feature web:3001 db:running`. Prints
+    /// nothing in a main worktree or outside of a repository. It starts no other program, and never fails.
     #[command(after_help = "\
 Where to put it:
   bash  PS1='$(calve prompt) '\"$PS1\"                      in ~/.bashrc
@@ -172,7 +172,7 @@ Where to put it:
     ///
     /// A program cannot change the directory of the shell that started it. Prints a function `calve` that can: it goes into the worktree that
     /// `calve worktree add` has made, to the one that `calve worktree cd` names, and to the main worktree when `calve worktree remove` has
-    /// removed the one that you are in. It passes everything else on as it is. Also prints completions that know the branches.
+    /// removed the one that you are in. Everything else is passed through unchanged. Also prints completions that know the branches.
     #[command(after_help = "\
 Where to put it:
   bash  eval \"$(calve shell-init bash)\"       in ~/.bashrc
@@ -201,8 +201,7 @@ Where to put it:
     /// Print completions for a shell
     ///
     /// The script completes the commands, options and values of this version, and does not run calve. With --dynamic it queries
-    /// calve at every press of Tab: it also completes some values that only calve knows, and need not be printed again after
-    /// an update.
+    /// calve at every press of Tab: it also completes some values that only calve knows, and stays valid after an update.
     #[command(after_help = "\
 Where to put it:
   bash  calve completions bash > ~/.local/share/bash-completion/completions/calve
@@ -223,7 +222,7 @@ Where to put it:
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
-    /// Clone git repositories in the way that suits their purpose
+    /// Clone git repositories full, shallow or partial, by purpose
     Git {
         #[command(subcommand)]
         command: git::GitCommand,
@@ -273,47 +272,46 @@ pub(crate) struct CpArguments {
     /// Treat DST as the target itself, never as a directory to copy into
     #[arg(short = 'T', long)]
     pub(crate) no_target_directory: bool,
-    /// Clone every SRC into this existing directory
+    /// Clone every SRC into this existing directory [default: none]
     #[arg(short = 't', long, value_name = "DIR", conflicts_with = "no_target_directory")]
     pub(crate) target_directory: Option<PathBuf>,
     /// Say what would be done, and do nothing (unlike cp -n)
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Print the receipt as JSON on stdout (schema calve.clone/1; several SRC: calve.clones/1)
+    /// Print the receipt as JSON (schema calve.clone/1 or calve.clones/1)
     #[arg(long)]
     pub(crate) json: bool,
-    /// Fail (exit code 3) unless this holds: instant, cow, stable
+    /// Fail (exit code 3) unless this holds: instant, cow, stable [default: none]
     ///
     /// instant: the cost does not grow with the tree. cow: calve writes no file data. stable: no entry changes while the clone is made; SRC
     /// must be on ext4, XFS or btrfs. May be given several times.
     #[arg(long, value_name = "PROPERTY", value_parser = NameParser(&["instant", "cow", "stable"], str::parse::<Requirement>), hide_possible_values = true)]
     pub(crate) require: Vec<Requirement>,
-    /// Use this strategy or fail: spare, snapshot, clonefile, reflink, copy, hardlink [default: the fastest]
+    /// Use this strategy of those below, or fail [default: the fastest]
     #[arg(long, value_name = "NAME", value_parser = NameParser(&["spare", "snapshot", "clonefile", "reflink", "copy", "hardlink"], strategy), hide_possible_values = true)]
     pub(crate) strategy: Option<Strategy>,
-    /// Leave out matching entries, as in .gitignore; `!GLOB` takes back (repeatable)
+    /// Exclude entries, in .gitignore syntax (repeatable) [default: none]
     ///
-    /// The last pattern that matches decides, as in a .gitignore. `*.log` leaves out logs in
-    /// every directory, `/dist/` the directory dist at the top, and a later `!keep.log` takes back that one. Nothing below a directory that
-    /// was left out can be taken back.
+    /// The last pattern that matches decides. `*.log` excludes logs everywhere, `/dist/` the top-level `dist`; a later `!keep.log`
+    /// re-includes that file. Nothing below an excluded directory can be re-included.
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
-    /// Replace an existing target in one step; the old one goes to the trash
+    /// Replace an existing target atomically; move the old one to the trash
     #[arg(long)]
     pub(crate) replace: bool,
-    /// Leave out other file systems below SRC; mount points become empty directories
+    /// Leave other file systems below SRC out, as empty directories
     #[arg(short = 'x', long)]
     pub(crate) one_file_system: bool,
-    /// The number of worker threads, 1 to 64 [default: one for each processor, at most 8]
+    /// Use N worker threads, 1 to 64 [default: one for each processor, at most 8]
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<NonZeroUsize>,
-    /// Write everything to the disk before the clone gets its name
+    /// Sync the clone to disk before publishing it
     #[arg(long)]
     pub(crate) sync: bool,
-    /// Compare contents and metadata with SRC before the clone gets its name
+    /// Compare contents and metadata with SRC before publishing the clone
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Accepted as in cp, like -p and -v: calve always does this
+    /// Accepted for compatibility with cp, like -p and -v; always on
     #[arg(short = 'r', short_alias = 'R', visible_short_alias = 'a', aliases = ["recursive", "archive", "verbose"], short_aliases = ['p', 'v'], action = clap::ArgAction::Count, hide_short_help = true)]
     pub(crate) as_cp: u8,
     /// Accepted as in cp; an existing target still needs --replace
@@ -321,11 +319,11 @@ pub(crate) struct CpArguments {
     pub(crate) force: u8,
 }
 
-/// Remove files and directories at once
+/// Remove files and directories instantly
 ///
-/// A directory is renamed to a hidden sibling, whatever its size, and deleted by a background process of low priority.
-/// Removes symlinks, and does not follow them. Refuses the root, mount points, trees with mounts below, your home directory and ancestors
-/// of the current directory, and trees with entries of other users that you cannot delete.
+/// A directory is renamed to a hidden sibling, whatever its size, and deleted by a background process of low priority. Removes symlinks,
+/// and does not follow them. Refuses the root, mount points, trees that contain mount points, your home directory and ancestors of the
+/// current directory, and trees with entries of other users that you cannot delete.
 #[derive(Debug, Args)]
 pub(crate) struct RmArguments {
     /// The files and directories to remove
@@ -360,11 +358,11 @@ pub(crate) enum BenchCommand {
 /// Time `calve cp` against cp, rsync, cpz and xcp
 ///
 /// Runs cp, rsync, cpz and xcp, if installed, and calve cp with every strategy that works there, in turn, each
-/// into a new place. Prints a table with the time (from start to end of the process), the CPU and memory used, and the disk
+/// into a new directory. Prints a table with the time (from start to end of the process), the CPU and memory used, and the disk
 /// space taken. A program that is faster than Calve is marked.
 ///
-/// Only reads the tree. Makes everything in one hidden directory in the place given by --into, and removes that at the
-/// end, even after an error or Ctrl-C. A tree on another file system is first copied there once, and that copy is measured.
+/// Only reads the tree. Makes everything in one hidden directory below --into, and removes that at the end, even after an error or Ctrl-C.
+/// A tree on another file system is first copied there once, and that copy is measured.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -374,7 +372,7 @@ Examples:
 
 Exit codes: 0 measured (the report names other programs that failed), 1 the bench or a Calve command failed, 2 usage, 130 interrupted.")]
 pub(crate) struct BenchCopyArguments {
-    /// The directory to copy
+    /// Copy this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) tree: PathBuf,
     /// Run only these commands or programs, such as `calve cp,cpz,cp -a` [default: all]
@@ -388,12 +386,12 @@ pub(crate) struct BenchCopyArguments {
 
 /// Time `writeFiles` against Node's own ways to write small files
 ///
-/// Runs each way in a Node process of its own, in turn, into a new place: writeFileSync in a loop, Promise.all, await in a loop, worker
+/// Runs each way in a Node process of its own, in turn, into a new directory: writeFileSync in a loop, Promise.all, await in a loop, worker
 /// threads, and writeFiles of the npm package calve with several numbers of threads, with all files in one directory and spread over
 /// several. Prints the time of the writing, how long the event loop was blocked, and the memory.
 ///
-/// It needs Node and the npm package calve, found from the current directory. Everything is made in one hidden directory in the place
-/// given by --into, which is removed at the end, even after an error or Ctrl-C.
+/// It needs Node and the npm package calve, found from the current directory. Everything is made in one hidden directory below
+/// --into, which is removed at the end, even after an error or Ctrl-C.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -405,16 +403,16 @@ pub(crate) struct BenchWriteArguments {
     /// Write in this directory, and clean up at the end
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) into: PathBuf,
-    /// The number of files
+    /// Write N files
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub(crate) files: u64,
-    /// The size of each file in bytes, or with K, M or G (powers of 1,024)
+    /// Make each file B bytes long, or with K, M or G (powers of 1,024)
     #[arg(long, value_name = "B", default_value = "6K", value_parser = size)]
     pub(crate) size: u64,
-    /// The number of directories; several numbers make several tables
+    /// Use N directories; several numbers make several tables
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,20", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) directories: Vec<u64>,
-    /// The number of runs of each way
+    /// Run each way N times
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
     #[command(flatten)]
@@ -437,7 +435,7 @@ fn bench_programs() -> Vec<CompletionCandidate> {
 fn strategy(name: &str) -> Result<Strategy, String> {
     match name.parse::<Strategy>()? {
         Strategy::Overlay => {
-            Err("an overlay is a mount that somebody has to own; only callers of the library can ask for one".into())
+            Err("an overlay is a mount that needs an owner; only callers of the library can ask for one".into())
         }
         strategy => Ok(strategy),
     }

@@ -11,12 +11,12 @@ pub(crate) struct ServicesArguments {
     pub(crate) json: bool,
 }
 
-/// End the servers of this worktree's services
+/// Stop the servers of this worktree's services
 ///
 /// The data stays, and the next `calve up` starts servers on it. A server that cannot write its data, as on a full disk, keeps running.
 #[derive(Debug, Args)]
 pub(crate) struct DownArguments {
-    /// Also end servers that cannot write their data, and lose what is unwritten
+    /// Also stop servers that cannot write their data, and lose that data
     #[arg(short, long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -25,7 +25,7 @@ pub(crate) struct DownArguments {
 
 /// Reset the data of a service to the template in .calve.toml
 ///
-/// Loses what was written in this worktree, and asks first. Restarts the server; its URL changes only with the engine.
+/// Discards this worktree's changes to it, after asking. Restarts the server; its URL changes only with the engine.
 #[derive(Debug, Args)]
 pub(crate) struct ResetServiceArguments {
     /// The service [default: the only one]

@@ -4,11 +4,11 @@ use clap::Args;
 
 /// Show what trees take up, share, and would free if deleted
 ///
-/// Copy-on-write makes du count the same blocks several times. This looks at the extents of every file. The space that deleting
+/// Copy-on-write makes du count the same blocks several times. Reads the extents of every file. The space that deleting
 /// frees is exact where the file system reports it, else a lower and an upper bound. Writes nothing.
 #[derive(Debug, Args)]
 pub(crate) struct DuArguments {
-    /// The files and directories to look at
+    /// The files and directories to measure
     #[arg(value_name = "PATH", default_value = ".")]
     pub(crate) paths: Vec<PathBuf>,
     /// Print the answer as JSON on stdout (schema calve.du/1)
@@ -21,8 +21,8 @@ pub(crate) struct DuArguments {
 
 /// Share the blocks of files with equal contents
 ///
-/// On btrfs and XFS. The kernel compares the bytes and shares them in one step (FIDEDUPERANGE), so that no content can change,
-/// whatever else runs. Times, modes, attributes and owners stay. Hashes of files are kept under $CALVE_HOME,
+/// On btrfs and XFS. The kernel compares the bytes and shares them in one step (FIDEDUPERANGE), so contents cannot change,
+/// even under concurrent writes. Times, modes, attributes and owners are preserved. Hashes of files are kept under $CALVE_HOME,
 /// so that the next run need not read them again.
 #[derive(Debug, Args)]
 pub(crate) struct DedupeArguments {
@@ -35,10 +35,10 @@ pub(crate) struct DedupeArguments {
     /// Print what was done as JSON on stdout (schema calve.dedupe/1)
     #[arg(long)]
     pub(crate) json: bool,
-    /// Share only with files in DIR, such as a clone's source, and leave DIR alone (repeatable) [default: with all PATHs]
+    /// Share only with files in DIR, which is never modified (repeatable) [default: with all PATHs]
     #[arg(long, value_name = "DIR")]
     pub(crate) against: Vec<PathBuf>,
-    /// Neither use nor keep the cache of hashes
+    /// Do not use or update the hash cache
     #[arg(long)]
     pub(crate) no_cache: bool,
     /// Leave out other file systems below a PATH

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Subcommand)]
 pub(crate) enum SparesCommand {
     Add(AddArguments),
-    /// List the spares, their state and what they cost
+    /// List spares with their state and disk cost
     List {
         /// Print the list as JSON on stdout (schema calve.spares/1)
         #[arg(long)]
@@ -14,7 +14,7 @@ pub(crate) enum SparesCommand {
     },
     /// Build missing spares, and delete unusable ones
     ///
-    /// With SRC, builds only its spares, and goes on if building was paused.
+    /// With SRC, builds only its spares, and resumes paused building.
     Refill {
         /// The directory that will be cloned, or @NAME for a template [default: all that have spares]
         src: Option<PathBuf>,
@@ -40,7 +40,7 @@ pub(crate) enum SparesCommand {
     /// Track changes to directories with spares, so clones check less
     ///
     /// Runs until Ctrl-C; one process per user is enough. It records changes in those directories, with at most a quarter of the user's
-    /// inotify watches, and reports them to `calve cp` and `calve worktree add`, which check whatever is uncertain themselves. Linux only.
+    /// inotify watches, and reports them to `calve cp` and `calve worktree add`, which re-check anything uncertain. Linux only.
     Watch,
 }
 
@@ -66,19 +66,19 @@ pub(crate) struct AddArguments {
     /// Keep spares of SRC's whole git worktree, for `calve worktree add` [default SRC: .]
     #[arg(long, conflicts_with_all = ["exclude", "one_file_system"])]
     pub(crate) worktree: bool,
-    /// The number to keep ready
+    /// Keep N spares ready
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) count: NonZeroUsize,
     /// Keep them in a hidden directory in DIR [default: $CALVE_HOME if that is on SRC's file system, else beside SRC]
     #[arg(long, value_name = "DIR")]
     pub(crate) at: Option<PathBuf>,
-    /// Have clones start `calve spares watch` in the background, until the spares are removed (Linux)
+    /// Let clones start `calve spares watch` in the background (Linux)
     #[arg(long)]
     pub(crate) watch: bool,
-    /// Leave out matching entries, for `calve cp` with the same --exclude (repeatable)
+    /// Exclude entries, for `calve cp` with the same GLOB (repeatable) [default: none]
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
-    /// Leave out other file systems below SRC, for `calve cp` with the same option
+    /// Leave out other file systems below SRC, for `calve cp -x`
     #[arg(short = 'x', long)]
     pub(crate) one_file_system: bool,
     #[command(flatten)]

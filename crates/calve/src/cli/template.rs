@@ -9,7 +9,7 @@ pub(crate) enum TemplateCommand {
     /// Make a template of a directory
     ///
     /// Clones DIR and keeps the clone under NAME, with a manifest of everything in it: type, mode, owner, time, extended attributes, size and
-    /// BLAKE3 hash. The hash of the manifest is the template's key: templates of equal trees have the same. It appears under its name only
+    /// BLAKE3 hash. The hash of the manifest is the template's key: equal trees have equal keys. It appears under its name only
     /// when it is complete and on the disk.
     #[command(after_help = "\
 Examples:
@@ -18,7 +18,7 @@ Examples:
     Create {
         /// The name: letters, digits, dots, dashes and underscores, at most 48
         name: String,
-        /// The directory, which is only read
+        /// The directory to copy; never modified
         #[arg(value_name = "DIR")]
         source: PathBuf,
         #[command(flatten)]
@@ -26,7 +26,7 @@ Examples:
     },
     /// List the templates
     ///
-    /// A template is ready, gone (its files are not there), unmounted (their disk is not mounted), changed (its root or its manifest was), or damaged (its record cannot be read).
+    /// States: ready; gone (files missing); unmounted (disk not mounted); changed (root or manifest modified); damaged (record unreadable).
     List {
         /// Print the list as JSON on stdout (schema calve.templates/1)
         #[arg(long)]
@@ -42,8 +42,8 @@ Examples:
     },
     /// Compare a template with its manifest, and list the differences
     ///
-    /// Reads every file. Exits with 1 if anything differs. If nothing does, clones of a template that only looked changed (as after a restore) work
-    /// again.
+    /// Reads every file. Exits with 1 if anything differs. If nothing does, clones of a template that only looked changed (as after a
+    /// restore) work again.
     Verify {
         /// The name of the template
         name: String,
@@ -51,17 +51,17 @@ Examples:
         #[arg(long)]
         json: bool,
     },
-    /// Rebuild a template, and swap it in one step
+    /// Rebuild a template and replace it atomically
     ///
-    /// Clones the directory that it was made from, or DIR. A clone made meanwhile has all of the old template, or all of the new one.
+    /// Clones the directory that it was made from, or DIR. A concurrent clone gets the old template or the new one, never a mix.
     #[command(
-        mut_arg("exclude", |exclude| exclude.help("Leave out matching entries, as in .gitignore (repeatable) [default: as before]")),
+        mut_arg("exclude", |exclude| exclude.help("Exclude entries, in .gitignore syntax (repeatable) [default: as before]")),
         mut_arg("at", |at| at.help("Keep it in a hidden directory in DIRECTORY [default: as before]"))
     )]
     Refresh {
         /// The name of the template
         name: String,
-        /// Another directory, its source from then on [default: the present source]
+        /// The new source directory [default: the present one]
         #[arg(value_name = "DIR")]
         source: Option<PathBuf>,
         #[command(flatten)]
@@ -69,12 +69,12 @@ Examples:
     },
     /// Remove templates
     ///
-    /// Clones of them stay as they are.
+    /// Existing clones are unaffected.
     Remove {
         /// The names of the templates
         #[arg(value_name = "NAME", required = true)]
         names: Vec<String>,
-        /// Print what was removed as JSON on stdout (schema calve.template.remove/1)
+        /// Print what was removed as JSON (schema calve.template.remove/1)
         #[arg(long)]
         json: bool,
     },
@@ -84,7 +84,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct MakeOptions {
-    /// Leave out matching entries, as in .gitignore; `!GLOB` takes back (repeatable)
+    /// Exclude entries, in .gitignore syntax (repeatable) [default: none]
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
     /// Keep it in a hidden directory in DIRECTORY [default: $CALVE_HOME if that is on DIR's file system, else beside DIR]
@@ -97,9 +97,9 @@ pub(crate) struct MakeOptions {
 
 /// Send a template to an OCI registry
 ///
-/// It becomes an ordinary image: layers of tar, compressed by zstd. Layers that the registry has are not sent. Owners do not travel. A template
-/// with devices, FIFOs, set-user-ID or set-group-ID bits on files, capabilities or access control lists is refused. Credentials are those of
-/// docker and podman, after `docker login` or `podman login`.
+/// It becomes an ordinary image: layers of tar, compressed by zstd. Layers already in the registry are not sent again. Ownership is not
+/// stored. A template with devices, FIFOs, set-user-ID or set-group-ID bits on files, capabilities or access control lists is refused. Uses
+/// docker's and podman's credentials, after `docker login` or `podman login`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -112,7 +112,7 @@ pub(crate) struct PushArguments {
     /// Push a full image, not a delta
     #[arg(long)]
     pub(crate) full: bool,
-    /// For a new tag: add a delta to TAG's image [default: the newest of the repository that was pushed or pulled here]
+    /// Push a delta to TAG's image, for a new tag [default: the newest of the repository that was pushed or pulled here]
     #[arg(long, value_name = "TAG", conflicts_with = "full")]
     pub(crate) base: Option<String>,
     /// Print the report as JSON on stdout (schema calve.template.push/1)
@@ -123,8 +123,8 @@ pub(crate) struct PushArguments {
 /// Receive a template from an OCI registry
 ///
 /// Everything is checked: the digest of each layer, each path, and the whole tree against its manifest. It appears under its name only when it
-/// is complete and on the disk. A template that was pulled from the same repository is replaced in one step, and what did not change is
-/// taken from it. You own all files.
+/// is complete and on the disk. Pulling again from the same repository replaces the template atomically and reuses unchanged
+/// files. You own all files.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -7,13 +7,13 @@ use super::space::size;
 #[derive(Debug, Subcommand)]
 pub(crate) enum VolumeCommand {
     Create(CreateArguments),
-    /// List the volumes, and what they take up
+    /// List volumes with their disk usage
     List {
         /// Print the list as JSON on stdout (schema calve.volumes/1)
         #[arg(long)]
         json: bool,
     },
-    /// Mount a volume, and print where
+    /// Mount a volume and print its path
     ///
     /// Only root can mount. On a terminal, calve shows the commands, and runs them by sudo or pkexec if you agree. Otherwise it prints them
     /// and exits with code 3. The volume stays attached until `calve volume detach` or a restart of the machine.
@@ -29,7 +29,7 @@ Examples:
         #[command(flatten)]
         output: Output,
     },
-    /// Unmount a volume, which keeps its contents
+    /// Unmount a volume; its contents stay
     Detach {
         /// The name of the volume
         name: String,
@@ -44,7 +44,7 @@ Examples:
     Grow {
         /// The name of the volume
         name: String,
-        /// The new size, as in 80G
+        /// Grow to this size, as in 80G
         #[arg(long, value_name = "SIZE", value_parser = size)]
         size: u64,
         #[command(flatten)]
@@ -63,7 +63,7 @@ Examples:
     /// Check a volume, and repair what is safe to repair
     ///
     /// Checks the image, its record, loop devices, mount options, free space, and the errors that btrfs has counted. It repairs mount options,
-    /// a size that the file system does not know of yet, and the owner of the top directory. Exits with code 1 if anything else is wrong.
+    /// an unfinished resize, and the owner of the top directory. Exits with code 1 if anything else is wrong.
     Doctor {
         /// The name of the volume [default: all volumes]
         name: Option<String>,
@@ -74,9 +74,8 @@ Examples:
 
 /// Make a volume
 ///
-/// Makes a file in $CALVE_HOME/volumes/NAME and formats it. Needs no root, and mounts nothing: `calve volume attach` does.
-/// The file takes up all of its size from the start, so that a full disk does no harm to the volume. Refuses a size that would fill
-/// the disk: a tenth of what is free stays free.
+/// Makes a file in $CALVE_HOME/volumes/NAME and formats it. Needs no root, and mounts nothing: `calve volume attach` does. The file's full
+/// size is allocated up front, so a full disk cannot damage the volume. Refuses a size above nine tenths of the free space.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -85,14 +84,15 @@ Examples:
 pub(crate) struct CreateArguments {
     /// The name: letters, digits, dots, dashes and underscores
     pub(crate) name: String,
-    /// The size, as in 40G [default: 20G, or a quarter of the free space if that is less]
+    /// Make it this large, as in 40G [default: 20G, or a quarter of the free space if that is less]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) size: Option<u64>,
     /// Mount it on the empty directory DIR [default: $CALVE_HOME/volumes/NAME/tree]
     #[arg(long, value_name = "DIR")]
     pub(crate) at: Option<PathBuf>,
-    /// Take up only what is in the volume, and give back what is deleted. If other files fill the disk, the kernel makes such a volume
-    /// read-only, and what was not synced yet is lost
+    /// Allocate space on demand and return deleted space
+    ///
+    /// If the disk fills up, the volume becomes read-only and unsynced data is lost.
     #[arg(long)]
     pub(crate) sparse: bool,
     #[command(flatten)]

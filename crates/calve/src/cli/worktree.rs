@@ -13,17 +13,18 @@ pub(crate) enum WorktreeCommand {
     Add(AddArguments),
     /// Go to a worktree
     ///
-    /// Prints its path; the function of `calve shell-init` goes there. Without a name, lets you choose: with fzf or sk if one is installed, else
+    /// Prints its path; the `calve shell-init` function changes to it. Without a name, lets you choose: with fzf or sk if one is installed, else
     /// from a list.
     Cd {
-        /// The worktree: its branch, its path, or the last name of its path [default: choose from a list]
+        /// The worktree: its branch, its path, or the last component of its path [default: choose from a list]
         #[arg(value_name = "BRANCH-OR-PATH", add = ArgValueCandidates::new(branch_names::of_worktrees))]
         what: Option<PathBuf>,
     },
     #[command(visible_alias = "ls")]
     /// List the worktrees with their state, ports and services
     ///
-    /// Shows branch, uncommitted changes, commits ahead and behind, age, ports, and services with memory and disk space. If something else is at a worktree's path, says so and what to do.
+    /// Shows branch, uncommitted changes, commits ahead and behind, age, ports, and services with memory and disk space. Reports paths that
+    /// hold something else, and what to do.
     List {
         /// Print the list as JSON on stdout (schema calve.worktrees/1)
         #[arg(long)]
@@ -35,13 +36,13 @@ pub(crate) enum WorktreeCommand {
     Check(CheckArguments),
     /// Make a worktree a btrfs subvolume, so that new ones are snapshots
     ///
-    /// Clones the worktree into a new subvolume, compares the two, and exchanges them in one step. Refuses while a process is inside, so run
-    /// it from outside: `calve worktree convert PATH`. If something is saved there meanwhile, undoes the exchange.
+    /// Clones the worktree into a new subvolume, compares the two, and swaps them atomically. Refuses while a process is inside, so run
+    /// it from outside: `calve worktree convert PATH`. Undoes the swap if files change meanwhile.
     Convert {
         /// The worktree
         #[arg(value_name = "PATH", default_value = ".")]
         path: PathBuf,
-        /// Print what was done as JSON on stdout (schema calve.worktree-convert/1)
+        /// Print what was done as JSON (schema calve.worktree-convert/1)
         #[arg(long)]
         json: bool,
     },
@@ -53,10 +54,9 @@ pub(crate) enum WorktreeCommand {
 /// worktrees share blocks on disk and nothing else. The new worktree appears under its name, and in git's list, only when it
 /// is complete. Prints its path.
 ///
-/// BRANCH is checked out when it exists, here or on one remote, and otherwise made; a name that can only be meant for something else, such as
-/// origin/typo, is refused. Directories of dependencies come from a worktree in which they fit BRANCH's lockfile. pr/123 fetches the head of a
-/// pull request. Without --trust it gets no secrets, and calve never runs
-/// its hooks or programs.
+/// Checks BRANCH out if it exists here or on exactly one remote, and otherwise creates it; refuses names such as origin/typo. Dependency
+/// directories come from a worktree that matches BRANCH's lockfile. pr/123 fetches the head of a pull request. Without --trust it gets no
+/// secrets, and calve never runs its hooks or programs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -71,16 +71,16 @@ Examples:
   [ports]     NAME = NUMBER (see `calve env --help`)
   [services.NAME]  engine, create, inputs, template, env (see `calve up --help`)")]
 pub(crate) struct AddArguments {
-    /// The branch to check out or make: NAME, origin/NAME, pr/NUMBER, - for the previous one, or a tag or commit
+    /// The branch: NAME, origin/NAME, pr/NUMBER, tag, commit, - (previous)
     #[arg(value_name = "BRANCH", add = ArgValueCandidates::new(branch_names::free))]
     pub(crate) branch: String,
-    /// The commit at which a new branch begins [default: HEAD]
+    /// Begin a new branch at this commit [default: HEAD]
     #[arg(long, value_name = "REV")]
     pub(crate) base: Option<String>,
-    /// The worktree to take files from: its branch, path or name [default: this one]
+    /// Take files from this worktree: its branch, path or name [default: this one]
     #[arg(long, value_name = "WORKTREE", add = ArgValueCandidates::new(branch_names::of_worktrees))]
     pub(crate) from: Option<PathBuf>,
-    /// The path of the new worktree [default: ../REPOSITORY.BRANCH, or what .calve.toml says]
+    /// Make the worktree at PATH [default: ../REPOSITORY.BRANCH, or what .calve.toml says]
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Option<PathBuf>,
     /// Check out the commit of BRANCH, without a branch
@@ -92,19 +92,23 @@ pub(crate) struct AddArguments {
     /// Carry uncommitted changes and untracked files too
     #[arg(long)]
     pub(crate) dirty: bool,
-    /// Write ports and URLs of services to this file in it, unless git tracks it or somebody else made it [default: `env-file` of .calve.toml]
+    /// Write ports and service URLs to FILE in it [default: `env-file` of .calve.toml]
+    ///
+    /// Never changes a file that git tracks or that Calve did not create.
     #[arg(long, value_name = "FILE", value_parser = env_file_inside)]
     pub(crate) env_file: Option<PathBuf>,
-    /// The source of services' data: a worktree, kept data (`calve db list --all`), template, or none [default: the worktree of the files, else the template]
+    /// Clone service data from a worktree, kept data, template, or none [default: the worktree of the files, else the template]
+    ///
+    /// `calve db list --all` lists kept data.
     #[arg(long, value_name = "WORKTREE|template|none", default_value = "", hide_default_value = true, value_parser = parse_data_from)]
     pub(crate) data_from: DataFrom,
     /// Run no hooks of .calve.toml, and no `create` of a service
     #[arg(long)]
     pub(crate) no_hooks: bool,
-    /// Run the hooks of .calve.toml, and `create` of services, without asking (for CI)
+    /// Run hooks, and `create` of services, without asking (for CI)
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Treat a pull request like a branch of your own: carry secrets, run hooks
+    /// Treat a pull request as your own branch: carry secrets, run hooks
     #[arg(long)]
     pub(crate) trust: bool,
     /// Make it for `calve hook worktree-create`: hand it over when it is finished, or take it away again
@@ -118,26 +122,25 @@ pub(crate) struct AddArguments {
     pub(crate) json: bool,
 }
 
-/// Remove worktrees at once
+/// Remove worktrees instantly
 ///
-/// Without a name, removes the worktree that you are in. If your directory goes with it, prints the path of the main worktree, where the
-/// function of `calve shell-init` takes you. Renames its directory out of sight, deletes it in the background, and makes git forget it.
+/// Without a name, removes the worktree that you are in. If you are inside it, prints the main worktree's path, to which the
+/// `calve shell-init` function changes. Moves its directory aside, deletes it in the background, and makes git forget it.
 ///
-/// Without -f, refuses to lose anything that exists nowhere else, and names it: uncommitted changes, untracked files, commits that no
-/// branch or tag has, an unfinished rebase, data of services that may have been written to (--lose-data loses that alone). This includes repositories inside it, ignored
-/// or not. Ignored files that only it has, up to 100 MB, need no -f: they are moved to .git/calve/kept for seven days, except
-/// dependencies and build outputs. Processes that are inside it or listen on its ports are named, and on a terminal ended if you
-/// want. Even with -f, refuses if something else is at its path. Runs no hook in the worktree of an untrusted pull
-/// request.
+/// Without -f, refuses to lose anything that exists nowhere else, and names it: uncommitted changes, untracked files, commits on no branch
+/// or tag, an unfinished rebase, data of services that may have been written to (--lose-data loses that alone). This includes repositories
+/// inside it, ignored or not. Ignored files found nowhere else, up to 100 MB, need no -f: they are moved to .git/calve/kept for seven days,
+/// except dependencies and build outputs. Processes that are inside it or listen on its ports are named, and on a terminal you may end
+/// them. Even with -f, refuses if something else is at its path. Runs no hook in the worktree of an untrusted pull request.
 #[derive(Debug, Default, Args)]
 pub(crate) struct RemoveWorktreeArguments {
-    /// The worktree: its branch, its path, or the last name of its path [default: this one]
+    /// The worktree: its branch, its path, or the last component of its path [default: this one]
     #[arg(value_name = "BRANCH-OR-PATH", add = ArgValueCandidates::new(branch_names::removable))]
     pub(crate) what: Vec<PathBuf>,
     /// Remove it even if something is lost
     #[arg(short, long)]
     pub(crate) force: bool,
-    /// Lose the data of its services, but nothing else
+    /// Discard its services' data, but nothing else
     #[arg(long)]
     pub(crate) lose_data: bool,
     /// Delete its branch if it is merged
@@ -152,32 +155,32 @@ pub(crate) struct RemoveWorktreeArguments {
     /// Run the hooks of .calve.toml without asking (for CI)
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Treat a pull request like a branch of your own: run its hooks
+    /// Treat a pull request as your own branch: run its hooks
     #[arg(long)]
     pub(crate) trust: bool,
     /// Say what would be removed, lost and moved aside, and do nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Print what was done as JSON on stdout (schema calve.worktree-remove/1; several: calve.worktree-removals/1)
+    /// Print JSON (calve.worktree-remove/1 or calve.worktree-removals/1)
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Forget worktrees that are gone, and delete what killed runs left
+/// Forget missing worktrees and clean up after killed runs
 ///
 /// Keeps and names an entry that holds the last copy of something (staged contents, commits, an unfinished rebase). Removes the data of the
-/// services of worktrees that are gone, unless it may have been written to: --lose-data removes that too. Without --merged, never touches the directory at a worktree's
-/// path.
+/// services of missing worktrees, unless it may have been written to: --lose-data removes that too. Without --merged, never touches the
+/// directory at a worktree's path.
 ///
 /// --merged also removes worktrees whose commits are all in their upstream or in the main worktree's branch, or that were squash-merged into
 /// it. It lists them and asks first. Their branches stay. A worktree stays if `calve worktree remove` would refuse it, if a process of yours
-/// is inside, or if you are. Without --older-than, it also stays if no commit was ever made on its branch: it is new.
+/// is inside, or if you are. Without --older-than, a new worktree, whose branch has no commit of its own, also stays.
 #[derive(Debug, Args)]
 pub(crate) struct PruneArguments {
     /// Also remove worktrees that are merged or pushed
     #[arg(long)]
     pub(crate) merged: bool,
-    /// Remove only worktrees older than AGE, such as 14d, even without commits of their own [default: any age]
+    /// Remove only worktrees older than AGE, such as 14d [default: any age]
     #[arg(long, value_name = "AGE", requires = "merged", value_parser = age)]
     pub(crate) older_than: Option<Duration>,
     /// Say which worktrees would be forgotten or removed, and do nothing
@@ -186,7 +189,7 @@ pub(crate) struct PruneArguments {
     /// Remove them without asking
     #[arg(short, long, requires = "merged")]
     pub(crate) yes: bool,
-    /// Lose the data of their services too, even if it was written to
+    /// Also discard their services' data, even if modified
     #[arg(long)]
     pub(crate) lose_data: bool,
     /// Print what was done as JSON on stdout (schema calve.worktree-prune/1)
@@ -207,12 +210,11 @@ fn age(text: &str) -> Result<Duration, String> {
 /// Find references in a worktree to another one
 ///
 /// Finds symlinks, shebangs, virtual environments, path files, notes of pnpm, build directories of CMake, caches of webpack and Next.js,
-/// `.git` files and units of Cargo that name another worktree of the repository. With --fix, Calve redirects them to this one, or
-/// drops them where a tool makes them anew. If the worktree was moved, also finds its former path. Only reports tracked files. Never writes to other worktrees.
+/// `.git` files and Cargo build units that name another worktree of the repository. With --fix, Calve redirects them to this one, or
+/// deletes them if a tool recreates them. If the worktree was moved, also finds its former path. Only reports tracked files. Never writes
+/// to other worktrees.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Exit codes: 0 nothing points out of the worktree (any more), 1 something does, 2 usage, 130 interrupted."
-)]
+#[command(after_help = "Exit codes: 0 no references remain, 1 some do, 2 usage, 130 interrupted.")]
 pub(crate) struct CheckArguments {
     /// The worktree, or a directory in it
     #[arg(value_name = "PATH", default_value = ".")]
@@ -223,7 +225,7 @@ pub(crate) struct CheckArguments {
     /// Print the findings as JSON on stdout (schema calve.worktree-check/1)
     #[arg(long)]
     pub(crate) json: bool,
-    /// The tree that PATH is a copy of (repeatable) [default: the other worktrees of its repository]
+    /// Find references to DIR, of which PATH is a copy (repeatable) [default: the other worktrees of its repository]
     #[arg(long, value_name = "DIR")]
     pub(crate) against: Vec<PathBuf>,
 }
@@ -233,15 +235,14 @@ pub(crate) struct CheckArguments {
 /// Times `git worktree add` followed by `cp`, by `npm ci --offline` where there is a package-lock.json, and by worktrunk, if installed, and
 /// `calve worktree add`. Each run is measured from nothing to the end of the first `git status`.
 ///
-/// Only reads the repository: adds worktrees to a clone of it, in one hidden directory in the place given by --into, which
-/// is removed at the end.
+/// Only reads the repository: adds worktrees to a clone of it, in one hidden directory below --into, which is removed at the end.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   calve bench worktree --repository . --into ..
   calve bench worktree --repository app --into /mnt/scratch --runs 5")]
 pub(crate) struct BenchWorktreeArguments {
-    /// The main worktree of a repository, with what git ignores in it
+    /// Measure with this main worktree, and what git ignores in it
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) repository: PathBuf,
     #[command(flatten)]

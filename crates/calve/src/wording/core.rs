@@ -22,17 +22,17 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::DeleteAsRoot(path) => format!("another user owns it; root may delete it: sudo calve rm {}", word(path)),
         Remedy::RefreshOrRemoveTemplate(name) => {
             format!(
-                "make it anew with `calve template refresh {name}`, or remove it with `calve template remove {name}`"
+                "rebuild it with `calve template refresh {name}`, or remove it with `calve template remove {name}`"
             )
         }
-        Remedy::RefreshTemplate(name) => format!("make it anew: calve template refresh {name}"),
+        Remedy::RefreshTemplate(name) => format!("rebuild it: calve template refresh {name}"),
         Remedy::RemoveTemplate(name) => format!("remove it, and create it again: calve template remove {name}"),
         Remedy::MountPlace { mount_point, record } => match volume_at(mount_point) {
             Some(name) => format!("attach the volume: calve volume attach {name}"),
             None => format!("mount it again; if it is gone for good, delete its record: rm {}", word(record)),
         },
         Remedy::VerifyTemplate(name) => {
-            format!("`calve template verify {name}` shows what differs; `calve template refresh {name}` makes it again")
+            format!("`calve template verify {name}` shows what differs; `calve template refresh {name}` rebuilds it")
         }
         Remedy::KeepSpares(source) => {
             format!("keep clones of it ready, which are handed over in milliseconds: calve spares add {}", word(source))

@@ -84,7 +84,7 @@ mod tests {
         let forced = "commit or stash them, or pass `-f` to lose them";
         assert_eq!(fitting(forced, &["-f"]), forced);
         assert_eq!(fitting(forced, &["--json"]), "commit or stash them");
-        assert_eq!(fitting("`-f` loses it; keep it, or `git commit`", &[]), "keep it, or `git commit`");
+        assert_eq!(fitting("`-f` discards it; keep it, or `git commit`", &[]), "keep it, or `git commit`");
         assert_eq!(fitting("run `git a; -f`; or leave out `--require x`", &["--into"]), "run `git a; -f`");
         assert_eq!(
             fitting("`calve worktree remove -f` forgets it", &["--json"]),

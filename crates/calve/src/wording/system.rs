@@ -7,12 +7,12 @@ pub(crate) fn hint(error: &io::Error) -> &'static str {
         ReadOnlyFilesystem, StorageFull,
     };
     match error.kind() {
-        NotFound => "check the spelling; what the path leads through must be there already",
+        NotFound => "check the spelling; the parent directories must exist",
         NotADirectory | IsADirectory | InvalidFilename => {
-            "check the path: it leads to a file where a directory is needed, or the other way round"
+            "check the path: it names a file where a directory is needed, or vice versa"
         }
         PermissionDenied => "check the owner and mode of what is named, and of the directory that it is in",
-        ReadOnlyFilesystem => "that file system is mounted read-only: name a place that can be written to",
+        ReadOnlyFilesystem => "that file system is mounted read-only: name a writable place",
         StorageFull => "free some space there, or name another place",
         QuotaExceeded => "your disk quota is used up: free some space there, or name another place",
         AlreadyExists => "remove what is there, or name another place",

@@ -4,10 +4,10 @@ pub(crate) fn advice(problem: &calve_volume::Problem, name: &str) -> String {
     use calve_volume::Problem;
     match problem {
         Problem::RecordDamaged | Problem::ImageMissing | Problem::NoFileSystem => {
-            format!("put it back from a backup, or give the volume up: calve volume remove {name}")
+            format!("put it back from a backup, or delete the volume: calve volume remove {name}")
         }
         Problem::ImageNotAFile | Problem::AnotherFileSystem => {
-            format!("put the volume's own image back, or give the volume up: calve volume remove {name}")
+            format!("put the volume's own image back, or delete the volume: calve volume remove {name}")
         }
         Problem::Truncated { needed, .. } => {
             format!(

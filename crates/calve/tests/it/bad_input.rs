@@ -459,7 +459,7 @@ fn a_name_that_is_too_long() {
         .args(["src", &long])
         .within(&spot)
         .fails(1)
-        .says(&["the destination's file system allows shorter names only: rename it"]);
+        .says(&["the name is too long for the destination's file system: rename it"]);
     ran.says(&["File name too long"]);
     cp().args([&long, "new"]).within(&spot).fails(1).says(&["File name too long"]);
     spot.holds(&["src"]);

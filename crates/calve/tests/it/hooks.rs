@@ -189,11 +189,11 @@ fn a_hook_that_fails_leaves_the_worktree_and_says_so() {
     assert!(project.worktree("a").join("ignored/x").exists());
     let failed = failed
         .says(&["broken", "post-add hook failed"])
-        .says(&["the worktree is there; put right what the hook said, and run its commands in it yourself"]);
+        .says(&["the worktree is there; fix what the hook reported, and run its commands in it yourself"]);
     assert_eq!(failed.stdout, format!("{}\n", project.worktree("a").display()));
     Tree::new(project.worktree("a")).file(".calve.toml", b"hooks.pre-remove = 'exit 1'\n");
     let failed = project.calve(["worktree", "remove", "--yes", "-f", "a"]).fails(1);
-    failed.says(&["the worktree is still there; put right what the hook said, or use `--no-hooks`"]);
+    failed.says(&["the worktree is still there; fix what the hook reported, or use `--no-hooks`"]);
     assert!(project.worktree("a").exists());
     let failed = project.calve(["worktree", "add", "--yes", "--json", "b"]).fails(1).json();
     assert_eq!(failed["path"], project.worktree("b").to_str().unwrap());
@@ -224,7 +224,7 @@ fn a_hook_that_removes_its_own_worktree_fails_and_is_told() {
         let failed = project.calve(["worktree", "add", "--yes", "a"]).fails(1);
         let failed = failed.says(&["the post-add hook removed or moved its own worktree", "main.a`"]);
         failed.says(&[
-            "take that out of the hook in .calve.toml; if the worktree was moved, run `git worktree repair NEW-PATH`, otherwise `calve worktree prune` forgets it",
+            "remove that command from the hook in .calve.toml; if the worktree was moved, run `git worktree repair NEW-PATH`, otherwise `calve worktree prune` forgets it",
         ]);
         project.calve(["worktree", "prune"]).succeeds();
         let agent = agent(&project, &["worktree-create", "--yes"], &create(&project.main(), "b"));
@@ -283,7 +283,7 @@ fn an_agent_gets_a_worktree_and_gives_it_back() {
     fs_err::write(project.worktree("agent-1f").join("work"), "").unwrap();
     let (code, stdout, stderr) = agent(&project, &["worktree-remove"], &remove);
     assert_eq!((code, &*stdout), (Some(1), ""), "{stderr}");
-    assert!(stderr.contains("not committed"), "{stderr}");
+    assert!(stderr.contains("uncommitted changes"), "{stderr}");
     fs_err::remove_file(project.worktree("agent-1f").join("work")).unwrap();
     fs_err::write(project.worktree("agent-1f").join("ignored/notes"), "notes\n").unwrap();
     let (code, stdout, stderr) = agent(&project, &["worktree-remove"], &remove);
@@ -410,7 +410,7 @@ fn an_agent_gets_no_worktree_of_which_the_hook_failed() {
     for _ in 0..2 {
         let (code, stdout, stderr) = agent(&project, &["worktree-create", "--yes"], &ask);
         assert_eq!((code, &*stdout), (Some(1), ""), "{stderr}");
-        assert!(stderr.contains("post-add hook failed") && stderr.contains("taken away again"), "{stderr}");
+        assert!(stderr.contains("post-add hook failed") && stderr.contains("removed again"), "{stderr}");
         assert!(stderr.contains("`ignored/made`") && stderr.contains("7 days"), "{stderr}");
         assert!(!project.worktree("a").exists());
         assert_eq!(branches(&project), "main\n");
@@ -431,7 +431,7 @@ fn an_agents_worktree_that_cannot_be_marked_as_finished_is_taken_away() {
     let ask = create(&project.main(), "a");
     let (code, stdout, stderr) = agent(&project, &["worktree-create", "--yes"], &ask);
     assert_eq!((code, &*stdout), (Some(1), ""), "{stderr}");
-    assert!(stderr.contains("/calve-agent`: Is a directory") && stderr.contains("taken away again"), "{stderr}");
+    assert!(stderr.contains("/calve-agent`: Is a directory") && stderr.contains("removed again"), "{stderr}");
     assert!(!project.worktree("a").exists());
     assert_eq!(branches(&project), "main\n");
     let (code, stdout, stderr) = agent(&project, &["worktree-create", "--no-hooks"], &ask);
@@ -510,7 +510,7 @@ fn an_agents_worktree_that_is_interrupted_is_taken_away() {
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let (code, stdout, stderr) = said(child.wait_with_output().unwrap());
     assert!(code.is_some_and(|code| code != 0) && stdout.is_empty(), "{code:?} {stderr}");
-    assert!(stderr.contains("taken away again"), "{stderr}");
+    assert!(stderr.contains("removed again"), "{stderr}");
     assert!(!project.worktree("a").exists());
     assert_eq!(branches(&project), "main\n");
     eventually_nothing_left(&project.spot);

@@ -1,10 +1,10 @@
-//! The scripts that install packages: they wait for a package manager that is busy, and install what their purpose needs.
+//! The scripts that install packages: they wait for a package manager that is busy, install what their purpose needs, and name the rest.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use calve_testkit::{require_program, require_root};
+use calve_testkit::{require_program, require_root, write_program};
 use rustix::fs::FlockOperation;
 
 use crate::spot::Spot;
@@ -91,19 +91,55 @@ fn what_waiting_cannot_mend_fails_at_once() {
     assert!(!said.contains("waiting"), "{said}");
 }
 
-/// `scripts/install/deps PURPOSE` where nothing is installed and nothing can be: it lists what it would install.
-fn wanted_for(purpose: &str) -> Output {
+/// `scripts/install/deps PURPOSE` where nothing is installed but these, which fail, and nothing can be: it lists what it would install.
+fn wanted_for(purpose: &str, failing: &[&str]) -> Output {
     let few = Spot::anywhere();
     for program in ["bash", "dirname", "id"] {
         fs_err::os::unix::fs::symlink(Path::new("/usr/bin").join(program), few.join(program)).unwrap();
     }
+    failing.iter().for_each(|program| write_program(few.join(program), "#!/bin/bash\nexit 1\n"));
     let script = repository().join("scripts/install/deps");
     Command::new(script).arg(purpose).env("PATH", &*few).env_remove("LD_LIBRARY_PATH").output().unwrap()
 }
 
+/// As without a network: each is named, and all others are tried.
+#[test]
+fn what_no_registry_sends_is_named_and_ends_nothing() {
+    if !require_root("installing packages") {
+        return;
+    }
+    let output = wanted_for("test", &["npm", "python3"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    for program in ["pnpm", "yarn", "bun", "uv", "poetry", "pdm", "pipenv"] {
+        assert!(said.contains(&format!("installing {program}\nnot installed: {program} (")), "{program}: {said}");
+    }
+    let output = wanted_for("demo", &["apt-get"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("not installed, because apt-get failed; this is skipped:\n"), "{said}");
+    assert!(said.contains("  npm (npm): "), "{said}");
+}
+
+#[test]
+fn what_is_not_tested_is_listed_and_fails_in_ci_unless_no_such_machine_has_it() {
+    let spot = Spot::anywhere();
+    let log = spot.join("log");
+    for (line, ci, is_allowed) in
+        [("skip one", "", true), ("skip 'one: two'", "true", false), ("not_here three", "true", true)]
+    {
+        let mut command = Command::new("bash");
+        command.args(["-euc", &format!("source scripts/shared/skip; {line}")]).current_dir(repository());
+        let output = command.env("CI", ci).env("CALVE_SKIP_LOG", &log).output().unwrap();
+        assert_eq!(output.status.success(), is_allowed, "{line}: {output:?}");
+    }
+    let listed = fs_err::read_to_string(log).unwrap();
+    assert_eq!(listed, "skipped: one\nskipped: one: two\nnot here: three\n");
+}
+
 #[test]
 fn the_demo_installs_only_what_it_needs() {
-    let output = wanted_for("demo");
+    let output = wanted_for("demo", &[]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     // Those of /usr/sbin may be there.
@@ -114,13 +150,13 @@ fn the_demo_installs_only_what_it_needs() {
     }
     assert!(needed[2..].iter().all(|start| list.contains(start)), "{list}");
     // What the tests want beyond packages cannot be had with these few programs.
-    let output = wanted_for("test");
+    let output = wanted_for("test", &[]);
     let said = String::from_utf8_lossy(&output.stderr);
     for program in ["npm (npm)", "zsh (zsh)", "psql (postgresql)"] {
         assert!(said.contains(program), "{program}: {said}");
     }
     for unknown in ["", "all"] {
-        let output = wanted_for(unknown);
+        let output = wanted_for(unknown, &[]);
         assert_eq!(output.status.code(), Some(2));
         assert!(String::from_utf8_lossy(&output.stderr).contains("usage: scripts/install/deps demo|test|bench"));
     }

@@ -209,9 +209,9 @@ fn held_while_staging(spot: &Spot) -> RunningProgram {
 #[test]
 fn an_interrupted_clone_leaves_nothing_and_says_only_that() {
     // Two of them wait at once where a terminal interrupts a program and the script that started it, which passes it on.
+    let Some(spot) = wide_spot(10_000) else { return };
+    let before = fingerprint(spot.join("src"));
     for signals in [&[Signal::INT][..], &[Signal::TERM], &[Signal::HUP], &[Signal::INT, Signal::TERM]] {
-        let Some(spot) = wide_spot(10_000) else { return };
-        let before = fingerprint(spot.join("src"));
         let running = held_while_staging(&spot);
         signals.iter().for_each(|&signal| send(running.id(), signal));
         send(running.id(), Signal::CONT);
@@ -225,8 +225,8 @@ fn an_interrupted_clone_leaves_nothing_and_says_only_that() {
 
 #[test]
 fn signals_that_were_ignored_from_the_start_stop_nothing() {
+    let Some(spot) = wide_spot(10_000) else { return };
     for (name, signal) in [("HUP", Signal::HUP), ("INT", Signal::INT)] {
-        let Some(spot) = wide_spot(10_000) else { return };
         let running = stopped_when(
             || cp().args(["src", "dst"]).within(&spot).in_shell(&format!("trap '' {name};"), ""),
             || staged(&spot).is_some_and(|staged| is_at_work_in(&staged)) && !spot.join("dst").exists(),
@@ -236,6 +236,7 @@ fn signals_that_were_ignored_from_the_start_stop_nothing() {
         send(running.id(), Signal::CONT);
         running.wait().ended(0);
         assert_same(spot.join("src"), spot.join("dst"));
+        remove_deep(spot.join("dst"));
     }
 }
 

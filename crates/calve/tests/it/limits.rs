@@ -1,6 +1,8 @@
 //! Bounds that hold whatever the size of the tree.
 
-use calve_testkit::{FileSystem, assert_same, deep, node_modules_like, remove_deep, require_program, wide};
+use calve_testkit::{
+    FileSystem, assert_same, deep, few_rounds, matrix, node_modules_like, remove_deep, require_program, wide,
+};
 
 use crate::process::open_descriptors;
 use crate::program::{Calve, cp, rm};
@@ -44,7 +46,7 @@ fn a_directory_is_listed_a_few_times_whatever_its_files_are_called() {
     let reads = |names: &[&str]| {
         let (src, log) = (spot.join("src"), spot.join("log"));
         fs_err::create_dir(&src).unwrap();
-        for number in 0..2_000 {
+        for number in 0..if few_rounds() { 500 } else { 2_000 } {
             for name in names {
                 fs_err::write(src.join(name.replace('*', &format!("x{number}"))), "1").unwrap();
             }
@@ -68,7 +70,8 @@ fn a_directory_is_listed_a_few_times_whatever_its_files_are_called() {
 
 #[test]
 fn a_tree_of_2000_levels_needs_few_descriptors() {
-    for (file_system, threads, wait) in [(FileSystem::Xfs, "1", None), (FileSystem::Ext4, "4", Some("--wait"))] {
+    for (file_system, threads, wait) in matrix([(FileSystem::Xfs, "1", None), (FileSystem::Ext4, "4", Some("--wait"))])
+    {
         let Some(spot) = Spot::on(file_system) else { return };
         deep(spot.join("src"), 2000);
         let clone = cp().args(["--threads", threads, "--verify", "src", "new"]).within(&spot);

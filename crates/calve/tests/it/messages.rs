@@ -39,7 +39,7 @@ fn more_threads_than_there_can_be_are_refused() {
 
 #[test]
 fn a_negative_value_is_refused_in_the_words_of_its_option() {
-    let number = |option: &str| format!("invalid value '-1' for '{option}': it is a whole number without a sign");
+    let number = |option: &str| format!("invalid value '-1' for '{option}': it must be a whole number without a sign");
     for (line, words) in [
         ("db start t --ttl -5", "invalid value '-5' for '--ttl <DURATION>': a duration is a number and s, m, h or d"),
         ("volume create x --size -1", "invalid value '-1' for '--size <SIZE>': a size is a number of bytes"),

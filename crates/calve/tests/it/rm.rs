@@ -210,7 +210,10 @@ fn links_and_files_are_removed_and_not_followed() {
     // As rm says.
     for options in [&[][..], &["-n"], &["-r", "-f"], &["--wait"]] {
         let ran = rm().args(options).arg("link/").within(&spot).fails(1);
-        ran.says(&["`link/` is a symlink, and the slash", "hint: leave the slash out to remove the symlink itself"]);
+        ran.says(&[
+            "`link/` is a symlink; with the trailing slash",
+            "hint: leave the slash out to remove the symlink itself",
+        ]);
         rm().args(options)
             .arg("file/")
             .within(&spot)

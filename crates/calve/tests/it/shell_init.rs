@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use calve_testkit::{git_command, require_program};
+use calve_testkit::{git_command, matrix, require_program};
 
 use crate::program::{PROGRAM, calve};
 use crate::spot::Spot;
@@ -95,7 +95,7 @@ fn the_shell_goes_into_the_worktree_that_was_added() {
 fn the_shell_goes_home_from_the_worktree_that_was_removed() {
     each(|shell, spot| {
         let main = spot.join("main").display().to_string();
-        for words in ["worktree remove", "worktree rm", "wt remove", "wt rm"] {
+        for words in matrix(["wt rm", "worktree remove", "worktree rm", "wt remove"]) {
             // Another one is removed without going anywhere; a refusal leaves the shell where it is.
             let lines = format!(
                 "calve wt add -q topic/two >/dev/null; calve wt add -q topic/one >/dev/null; calve {words} -q topic/two; pwd\n\

@@ -215,7 +215,7 @@ fn probe_and_dry_runs_tell_of_spares() {
     let probe = |place: &Place| place.with_home(calve(["probe", "src"])).succeeds().stdout;
     let told = probe(&place);
     assert!(
-        told.contains("refused: there is none of this source")
+        told.contains("refused: there is no spare of this source")
             && told.contains("keep clones of it ready, which are handed over in milliseconds: calve spares add src\n"),
         "{told}"
     );
@@ -298,7 +298,7 @@ fn what_makes_no_sense_is_refused() {
     assert!(inside.fails(1).stderr.contains("the spare would be inside it"));
     for words in [&["src", "dst"][..], &["-n", "src", "dst"], &["-n", "file", "dst"]] {
         let refused = place.cp(&[&["--strategy", "spare"], words].concat()).fails(3);
-        refused.says(&["the strategy `spare` cannot be used here\n  spare: there is none of this source"]);
+        refused.says(&["the strategy `spare` cannot be used here\n  spare: there is no spare of this source"]);
     }
     place.spares(&["add", "--count", "0", "src"]).run().ended(2);
 }

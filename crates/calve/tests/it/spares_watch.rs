@@ -132,7 +132,7 @@ fn a_watcher_that_was_stopped_knows_of_what_it_missed() {
         fs::write(&names[usize::from(number % 2 == 1)], number.to_string()).unwrap();
     }
     watcher.send(Signal::CONT);
-    watcher.says("too much happened at a time");
+    watcher.says("too many changes at once");
     assert_eq!(place.checked("two"), "walked");
     watcher.says("watched");
 }

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use calve_testkit::{
-    Aspect, FileSystem, UnprivilegedUser, assert_same, assert_same_except, everything, fingerprint, require_root,
+    Aspect, FileSystem, UnprivilegedUser, assert_same, assert_same_except, everything, fingerprint, matrix,
+    require_root,
 };
 use rustix::fs::FileType;
 use serde_json::{Value, json};
@@ -116,7 +117,7 @@ fn device_nodes_are_left_out_and_listed() {
 
 #[test]
 fn everything_is_cloned_as_far_as_he_may() {
-    for file_system in FileSystem::ALL {
+    for file_system in matrix(FileSystem::ALL) {
         let Some(guest) = Guest::on(file_system) else { return };
         everything(guest.spot.join("src"));
         let before = fingerprint(guest.spot.join("src"));
@@ -169,7 +170,7 @@ fn his_own_subvolume_is_snapshotted_and_a_foreign_one_is_not() {
 
 #[test]
 fn trees_of_his_own_are_removed_even_read_only_ones() {
-    for file_system in FileSystem::ALL {
+    for file_system in matrix(FileSystem::ALL) {
         let Some(guest) = Guest::on(file_system) else { return };
         for options in [&["--wait"][..], &[]] {
             guest.shell(

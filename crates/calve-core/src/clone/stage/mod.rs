@@ -20,7 +20,7 @@ use crate::error::{Error, IoContext, StatedRequirement};
 use crate::options::{CloneOptions, Durability};
 use crate::remove::delete::{Deletion, delete};
 use crate::report::{CloneReport, TrashedTree, Warning};
-use crate::staging::{Publication, RootKind, Staging};
+use crate::staging::{Leftover, RootKind, Staging};
 use crate::strategy::criteria::{Criteria, RefusalReason};
 use crate::strategy::facts::{Facts, created_in};
 use crate::strategy::method::{ClonePart, Failure, Job, Method, Outcome, StrategyRun, WholeRoot};
@@ -224,7 +224,7 @@ impl<'p> StagedTree<'p> {
         criteria.excludes &= self.root_kind != RootKind::Subvolume;
         let mut refused = Vec::new();
         if self.staging.root().is_some() {
-            refused.push(RefusalReason::new("it goes into a tree that is there already").by(Strategy::Snapshot));
+            refused.push(RefusalReason::new("it goes into an existing tree").by(Strategy::Snapshot));
         }
         let mut created = None;
         loop {
@@ -272,7 +272,7 @@ impl<'p> StagedTree<'p> {
                 return Ok((None, Vec::new()));
             }
             // A watcher, asked when the spare is claimed, may know.
-            Ok(()) => Some(RefusalReason::new("every entry may have to be looked at to check it")),
+            Ok(()) => Some(RefusalReason::new("checking it may mean reading every entry")),
             Err(reason) => reason,
         };
         let chosen = choose(&facts, &Criteria::new(self.options), &[]);
@@ -324,30 +324,28 @@ impl<'p> StagedTree<'p> {
     pub(crate) fn publish(self, notes: &Notes) -> Result<Option<TrashedTree>, Error> {
         self.seal(notes)?;
         let (destination, options) = (self.destination, self.options);
-        let publication = self.staging.publish(options.existing, &options.protect)?;
-        conclude(destination, publication, notes, options)
+        let leftover = self.staging.publish(options.existing, &options.protect)?;
+        conclude(destination, leftover, notes, options)
     }
 }
 
 /// Makes a publication durable, and notes anything it left. Returns the trash.
 fn conclude(
     destination: &Location,
-    publication: Publication,
+    leftover: Leftover,
     notes: &Notes,
     options: &CloneOptions,
 ) -> Result<Option<TrashedTree>, Error> {
-    if let Some(error) = publication.left {
-        notes.warn(
-            WarningCode::OldNotRemoved,
-            None,
-            format!("what was replaced is still there under a hidden name: {error}"),
-        );
-    }
+    let trashed = leftover.unwrap_or_else(|error| {
+        let detail = format!("what was replaced is still there under a hidden name: {error}");
+        notes.warn(WarningCode::OldNotRemoved, None, detail);
+        None
+    });
     if options.durability == Durability::Synced {
         let synced = sys::sync_file(destination.parent());
         synced.io(Operation::SyncName, destination.path())?;
     }
-    Ok(publication.trashed)
+    Ok(trashed)
 }
 
 /// Returns the directories that may contain Calve's own entries: the source's root, and those with spares. Elsewhere
@@ -370,9 +368,7 @@ pub fn is_subvolume(path: &Path) -> Result<bool, Error> {
 
 fn open_directory(src: &Path, options: &CloneOptions) -> Result<(Source, Exclusions), Error> {
     let source = Source::open(src)?;
-    if source.single().is_some() {
-        return Err(Error::io(Operation::OpenDirectory, src, Errno::NOTDIR));
-    }
+    source.expect_directory(Operation::OpenDirectory)?;
     Ok((source, Exclusions::new(&options.exclude)?.and_select(options.select.clone())))
 }
 

@@ -6,7 +6,7 @@ use super::{Origin, StageReport, StagedTree, conclude, report, start};
 use crate::clone::finish::require_stable;
 use crate::error::{Error, ShownPath};
 use crate::options::{CloneOptions, ExistingDestination};
-use crate::staging::{Publication, RootKind};
+use crate::staging::RootKind;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::location::{Location, identity};
@@ -80,7 +80,7 @@ pub fn supersede<E: From<Error>>(
     if is_undone {
         return Err(changed_in_both(path, &kept).into());
     }
-    conclude(&destination, Publication::default(), &notes, &options)?;
+    conclude(&destination, Ok(None), &notes, &options)?;
     Ok(report(None, Some(kept), trash_waits, &notes))
 }
 

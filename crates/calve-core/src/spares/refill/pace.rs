@@ -82,11 +82,11 @@ pub(super) struct RefillPace {
     had_room: bool,
     cancel: CancelToken,
     longest: Duration,
-    state: Mutex<State>,
+    state: Mutex<PaceState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct PaceState {
     last: LoadSample,
     due: Instant,
     is_over: bool,
@@ -95,7 +95,7 @@ struct State {
 impl RefillPace {
     pub(super) fn new(home: &Home, set: &Set, cancel: &CancelToken) -> Result<Self, Error> {
         let home = home.path().to_path_buf();
-        let state = State { last: LoadSample::now(), due: Instant::now() + STEP, is_over: false };
+        let state = PaceState { last: LoadSample::now(), due: Instant::now() + STEP, is_over: false };
         let (source, id) = (set.definition.source.clone(), set.id.clone());
         let (had_room, cancel) = (has_room(set)?, cancel.clone());
         Ok(Self { home, source, id, had_room, cancel, longest: LONGEST, state: Mutex::new(state) })

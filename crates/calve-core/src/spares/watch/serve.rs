@@ -30,9 +30,9 @@ impl QuestionSocket {
         let Some(lock) = home.take("watch.lock", FlockOperation::NonBlockingLockExclusive)? else { return Ok(None) };
         // Left by a killed watcher.
         let path = home.path().join(SOCKET);
-        let removed = rustix::fs::unlinkat(home.directory(), SOCKET, AtFlags::empty());
+        let removed = rustix::fs::unlinkat(&home.directory, SOCKET, AtFlags::empty());
         sys::unless_missing(removed).io(Operation::Remove, &path)?;
-        let listening = UnixListener::bind(socket_path(home.path(), home.directory()))
+        let listening = UnixListener::bind(socket_path(home.path(), home.directory.as_fd()))
             .and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
         let listener = listening.io(Operation::Listen, &path)?;
         Ok(Some(Self { listener, path, _lock: lock }))

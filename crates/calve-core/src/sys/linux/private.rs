@@ -20,22 +20,16 @@ use crate::sys::Denial;
 /// Tells at which step the start of a command failed.
 pub(crate) struct Steps(OwnedFd);
 
-const NAMESPACES: u8 = 1;
-const MOUNT: u8 = 2;
-const STARTED: u8 = 3;
-const ENTERED: u8 = 4;
+const STARTED: u8 = u8::MAX;
 
 impl Steps {
     /// Returns the refused step. `None`: the command itself failed.
     pub(crate) fn refused(&self) -> Option<Denial> {
         let mut steps = [0; 256];
         let length = rustix::io::read(&self.0, &mut steps).unwrap_or(0);
-        match steps[..length].last() {
-            Some(&NAMESPACES) => Some(Denial::Namespaces),
-            Some(&ENTERED) => Some(Denial::WorkingDirectory),
-            Some(&MOUNT) => Some(Denial::Overlay),
-            _ => None,
-        }
+        let last = *steps[..length].last()?;
+        let denials = [Denial::Namespaces, Denial::Overlay, Denial::WorkingDirectory];
+        denials.into_iter().find(|&denial| denial as u8 == last)
     }
 }
 
@@ -54,14 +48,14 @@ pub(crate) fn contain(
     let [tree, upper, work] = paths.map(text);
     let lock = lock.as_raw_fd();
     let enter = move || {
-        rustix::io::write(&tell, &[NAMESPACES])?;
+        rustix::io::write(&tell, &[Denial::Namespaces as u8])?;
         enter_namespaces()?;
-        rustix::io::write(&tell, &[MOUNT])?;
+        rustix::io::write(&tell, &[Denial::Overlay as u8])?;
         // Opened in the new namespace: the kernel rejects directories of another one.
         let target = directory(&tree)?;
         mount_overlay(target.as_fd(), directory(&upper)?.as_fd(), directory(&work)?.as_fd(), target.as_fd())?;
         if let Some(here) = &here {
-            rustix::io::write(&tell, &[ENTERED])?;
+            rustix::io::write(&tell, &[Denial::WorkingDirectory as u8])?;
             rustix::process::chdir(here)?;
         }
         rustix::io::write(&tell, &[STARTED])?;

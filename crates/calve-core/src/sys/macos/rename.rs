@@ -33,7 +33,7 @@ fn opened_up(names: &[(BorrowedFd<'_>, &CStr)], rename: impl Fn() -> Result<()>)
     }
     let mut restraints = Vec::new();
     let lifted = names.iter().try_for_each(|(parent, name)| {
-        restraints.push(Restraints::of(*parent, name)?);
+        restraints.push(Restraints::read(*parent, name)?);
         restraints.last().map_or(Ok(()), Restraints::lift)
     });
     let renamed = match lifted {
@@ -54,7 +54,7 @@ struct Restraints {
 }
 
 impl Restraints {
-    fn of(parent: BorrowedFd<'_>, name: &CStr) -> Result<Self> {
+    fn read(parent: BorrowedFd<'_>, name: &CStr) -> Result<Self> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::openat(parent, name, flags, Mode::empty())?;
         let mode = Mode::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);

@@ -25,7 +25,7 @@ pub(crate) struct MovedBytes {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Contents {
+pub(crate) enum ContentsMethod {
     /// Share extents. `tell_inlined` counts unshareable contents, inside the file system's metadata, separately.
     Reflink {
         tell_inlined: bool,
@@ -33,12 +33,6 @@ pub(crate) enum Contents {
     Copy,
     /// Ask the file system to copy; a network file system asks its server.
     CopyOnServer,
-}
-
-pub(crate) enum ReflinkOutcome {
-    Done(MovedBytes),
-    /// A reason that permits copying this file's bytes.
-    Refused(Errno),
 }
 
 /// Larger files are moved in pieces of this size, smaller ones with one read and one write.
@@ -80,13 +74,14 @@ impl<'a> Mover<'a> {
         Self { buffer: Vec::new(), cancel, flush }
     }
 
+    /// The inner error is a reason that permits copying this file's bytes.
     pub(crate) fn reflink(
         &self,
         src: BorrowedFd<'_>,
         dst: BorrowedFd<'_>,
         stat: &Stat,
         tell_inlined: bool,
-    ) -> Result<ReflinkOutcome, Fault> {
+    ) -> Result<Result<MovedBytes, Errno>, Fault> {
         let started = Instant::now();
         let mut result = retry(|| sys::reflink(src, dst));
         if result == Err(Errno::INVAL) && sys::copy_nocow(src, dst).unwrap_or(false) {
@@ -101,10 +96,10 @@ impl<'a> Mover<'a> {
         match result {
             // Asked after the reflink, which writes out dirty pages: before, the answer may differ.
             Ok(()) if tell_inlined && sys::is_inline(src, size(stat)) => {
-                Ok(ReflinkOutcome::Done(MovedBytes { inlined: size(stat), ..MovedBytes::default() }))
+                Ok(Ok(MovedBytes { inlined: size(stat), ..MovedBytes::default() }))
             }
-            Ok(()) => Ok(ReflinkOutcome::Done(MovedBytes { shared: stored(stat), ..MovedBytes::default() })),
-            Err(errno) if permits_copy(errno, dst, size(stat)) => Ok(ReflinkOutcome::Refused(errno)),
+            Ok(()) => Ok(Ok(MovedBytes { shared: stored(stat), ..MovedBytes::default() })),
+            Err(errno) if permits_copy(errno, dst, size(stat)) => Ok(Err(errno)),
             Err(errno) => Err(Fault::dst(Operation::ShareExtents)(errno)),
         }
     }

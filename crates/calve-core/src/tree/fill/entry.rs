@@ -10,7 +10,7 @@ use std::time::Instant;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
-use super::contents::{Contents, MovedBytes, ReflinkOutcome, open_contents};
+use super::contents::{ContentsMethod, MovedBytes, open_contents};
 use super::links::Claim;
 use super::metadata::{Fault, same_version};
 use super::request::Files;
@@ -275,19 +275,17 @@ impl FillWorker<'_> {
         stat: &Stat,
     ) -> Result<MovedBytes, Obstacle> {
         let on_server = match self.fill.files {
-            Files::Clone(Contents::Reflink { tell_inlined }) if size(stat) > 0 => {
+            Files::Clone(ContentsMethod::Reflink { tell_inlined }) if size(stat) > 0 => {
                 match self.mover.reflink(src, dst, stat, tell_inlined)? {
-                    ReflinkOutcome::Done(moved) => return Ok(moved),
-                    ReflinkOutcome::Refused(errno) if self.fill.strict => {
-                        return Err(not_shared(&at.path(), errno).into());
-                    }
-                    ReflinkOutcome::Refused(errno) => {
+                    Ok(moved) => return Ok(moved),
+                    Err(errno) if self.fill.strict => return Err(not_shared(&at.path(), errno).into()),
+                    Err(errno) => {
                         self.fill.notes.fell_back(Strategy::Reflink, errno, || at.path());
                         false
                     }
                 }
             }
-            Files::Clone(Contents::CopyOnServer) => true,
+            Files::Clone(ContentsMethod::CopyOnServer) => true,
             _ => false,
         };
         if self.fill.keeps_nocow {

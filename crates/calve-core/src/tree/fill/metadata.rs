@@ -19,23 +19,23 @@ use crate::vocabulary::reason::WarningCode;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fault {
     pub(crate) operation: Operation,
-    pub(crate) side: Side,
+    pub(crate) side: FaultSide,
     pub(crate) errno: Errno,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum FaultSide {
     Src,
     Dst,
 }
 
 impl Fault {
     pub(crate) fn src(operation: Operation) -> impl FnOnce(Errno) -> Self {
-        move |errno| Self { operation, side: Side::Src, errno }
+        move |errno| Self { operation, side: FaultSide::Src, errno }
     }
 
     pub(crate) fn dst(operation: Operation) -> impl FnOnce(Errno) -> Self {
-        move |errno| Self { operation, side: Side::Dst, errno }
+        move |errno| Self { operation, side: FaultSide::Dst, errno }
     }
 }
 

@@ -27,7 +27,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use self::contents::Flush;
 use self::groups::AllocationGroups;
 use self::links::Links;
-pub(crate) use self::request::{Files, Fill, FillPart, FillTally, Scope};
+pub(crate) use self::request::{Files, Fill, FillPart, FillTally};
 use self::set_tries::SetTries;
 use self::worker::{ClosedDirectory, FillState, FillWorker, LargeDirectory, Task};
 use super::location::identity;
@@ -37,8 +37,9 @@ use crate::error::{Error, IoContext};
 use crate::sys;
 use crate::vocabulary::operation::Operation;
 
-/// Fills the empty directory `dst_root`. Its own metadata is left to the caller, who publishes it.
-pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<FillTally, Error> {
+/// Fills the empty directory `dst_root`. Its own metadata is left to the caller, who publishes it. With `parts`, makes
+/// only these entries of existing directories, and gives those directories their metadata.
+pub(crate) fn fill(fill: &Fill<'_>, parts: Option<Vec<FillPart>>) -> Result<FillTally, Error> {
     let staged = rustix::fs::fstat(fill.dst_root).io(Operation::Stat, fill.dst_path)?;
     let shared = FillState {
         links: Links::default(),
@@ -49,14 +50,14 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<FillTally, Error> {
         sets: SetTries::begin(),
     };
     let pool = Pool::new(fill.threads, fill.options.cancel.clone());
-    let first = match scope {
-        Scope::Single(name, kind) => Task::Single { name, kind },
-        Scope::Tree => {
+    let first = match (fill.single, parts) {
+        (Some((name, kind)), _) => Task::Single { name: name.to_owned(), kind },
+        (None, None) => {
             // The empty name stands for the root.
             let root = Names::from([(FileType::Directory, CString::default())]);
             Task::Directories { parent: Node::root(), names: root }
         }
-        Scope::Parts(parts) => {
+        (None, Some(parts)) => {
             for FillPart { node, stat, names } in parts {
                 pool.give(Task::Entries { large: LargeDirectory::new(node, stat), names });
             }

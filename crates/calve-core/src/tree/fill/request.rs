@@ -1,7 +1,7 @@
 //! The request for one filling: its two trees, its files and its options.
 
 use std::collections::HashMap;
-use std::ffi::CString;
+use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
-use super::contents::Contents;
-use super::metadata::{Fault, Keeper, NewFileDefaults, Side};
+use super::contents::ContentsMethod;
+use super::metadata::{Fault, FaultSide, Keeper, NewFileDefaults};
 use crate::error::Error;
 use crate::options::CloneOptions;
 use crate::report::{Bytes, Entries};
@@ -21,7 +21,7 @@ use crate::tree::pool::thread_count;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Files<'a> {
-    Clone(Contents),
+    Clone(ContentsMethod),
     Hardlink,
     /// One call each, also for the `whole` directories (relative to the source, with their numbers of entries).
     Clonefile {
@@ -34,8 +34,8 @@ pub(crate) struct Fill<'a> {
     pub(crate) dst_root: BorrowedFd<'a>,
     pub(crate) src_path: &'a Path,
     pub(crate) dst_path: &'a Path,
-    /// The two paths are of one entry, not of the roots.
-    pub(crate) is_single: bool,
+    /// Only this entry is made, which is not a directory. The two paths are of it, not of the roots.
+    pub(crate) single: Option<(&'a CStr, FileType)>,
     pub(crate) files: Files<'a>,
     /// The caller insists on shared extents: a file that cannot be shared ends the run.
     pub(crate) strict: bool,
@@ -57,15 +57,6 @@ pub(crate) struct FillTally {
     pub(crate) inlined_bytes: u64,
 }
 
-pub(crate) enum Scope {
-    /// Everything in the source's root.
-    Tree,
-    /// The entry of that name, which is not a directory.
-    Single(CString, FileType),
-    /// These entries of existing directories, and the metadata of those directories.
-    Parts(Vec<FillPart>),
-}
-
 /// Some entries of one directory. Its copy exists and is as if just made, but for its contents.
 pub(crate) struct FillPart {
     pub(crate) node: Arc<Node>,
@@ -77,7 +68,7 @@ impl<'a> Fill<'a> {
     pub(crate) fn new(
         (src_root, src_path): (BorrowedFd<'a>, &'a Path),
         (dst_root, dst_path): (BorrowedFd<'a>, &'a Path),
-        contents: Contents,
+        contents: ContentsMethod,
         exclude: &'a Exclusions,
         created: NewFileDefaults,
         (notes, options): (&'a Notes, &'a CloneOptions),
@@ -87,7 +78,7 @@ impl<'a> Fill<'a> {
             dst_root,
             src_path,
             dst_path,
-            is_single: false,
+            single: None,
             files: Files::Clone(contents),
             strict: false,
             exclude,
@@ -116,13 +107,13 @@ impl<'a> Fill<'a> {
     pub(super) fn error(&self, path: &Path, fault: Fault) -> Error {
         match (fault.errno, fault.side) {
             (Errno::CANCELED, _) => Error::Interrupted,
-            (errno, Side::Src) => Error::io(fault.operation, self.shown(self.src_path, path), errno),
-            (errno, Side::Dst) => Error::io(fault.operation, self.shown(self.dst_path, path), errno),
+            (errno, FaultSide::Src) => Error::io(fault.operation, self.shown(self.src_path, path), errno),
+            (errno, FaultSide::Dst) => Error::io(fault.operation, self.shown(self.dst_path, path), errno),
         }
     }
 
     pub(super) fn shown(&self, root: &Path, path: &Path) -> PathBuf {
-        full_path(root, if self.is_single { Path::new("") } else { path })
+        full_path(root, if self.single.is_some() { Path::new("") } else { path })
     }
 }
 

@@ -202,8 +202,9 @@ impl<'f> FillWorker<'f> {
 
     /// Returns whether Calve itself left this entry in the source. An entry named as the source does not count.
     pub(super) fn is_calves_own(&self, at: EntryPair<'_>) -> bool {
-        let own =
-            is_calves_own(at.name.to_bytes()) && !self.fill.is_single && self.fill.options.internal.plain.is_none();
+        let own = is_calves_own(at.name.to_bytes())
+            && self.fill.single.is_none()
+            && self.fill.options.internal.plain.is_none();
         if own {
             self.fill.notes.skipped(at.path(), SkipReason::CalvesOwn);
         }
@@ -212,7 +213,7 @@ impl<'f> FillWorker<'f> {
 
     pub(super) fn excluded(&mut self, at: EntryPair<'_>, is_directory: bool) -> bool {
         // Patterns are about entries of the source, not the source itself.
-        if self.fill.exclude.is_empty() || self.fill.is_single {
+        if self.fill.exclude.is_empty() || self.fill.single.is_some() {
             return false;
         }
         let mut asked = match self.asked.take() {

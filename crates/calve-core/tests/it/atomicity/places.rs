@@ -259,7 +259,7 @@ fn a_cancelled_clone_leaves_nothing() {
     for file_system in FileSystem::ALL {
         let Some(volume) = Volume::new(file_system) else { return };
         let src = volume.path().join("src");
-        node_modules_like(&src, 3_000);
+        node_modules_like(&src, 1_000);
         deep(src.join("deep"), 60);
         let before = fingerprint(&src);
         let mut interrupted = 0;

@@ -62,10 +62,10 @@ fn the_receipt_is_true(file_system: FileSystem, settled: bool) {
             &src,
             &dst,
         );
-        let told = report.bytes.unwrap();
-        assert_eq!(told, bytes_by_extents(&dst), "told, and found; strict: {strict}");
-        assert!(told.shared > 1 << 20, "{told:?}");
-        assert_eq!(told.written, 0);
+        let counted = report.bytes.unwrap();
+        assert_eq!(counted, bytes_by_extents(&dst), "counted, and found; strict: {strict}");
+        assert!(counted.shared > 1 << 20, "{counted:?}");
+        assert_eq!(counted.written, 0);
         assert!(report.fell_back.is_empty());
     }
 }
@@ -100,11 +100,11 @@ fn a_copy_shares_nothing() {
         let Some(volume) = Volume::new(file_system) else { return };
         let [src, dst] = ["src", "dst"].map(|name| volume.path().join(name));
         files_of_all_sizes(&src);
-        let told = clone_with(&only(Strategy::Copy), &src, &dst).bytes.unwrap();
+        let counted = clone_with(&only(Strategy::Copy), &src, &dst).bytes.unwrap();
         let found = bytes_by_extents(&dst);
         // Empty files have no extents at all, and those in the metadata were written too.
-        assert_eq!((found.shared, told.shared, told.inlined), (0, 0, Some(0)));
-        assert_eq!(told.written, told.apparent);
+        assert_eq!((found.shared, counted.shared, counted.inlined), (0, 0, Some(0)));
+        assert_eq!(counted.written, counted.apparent);
     }
 }
 
@@ -113,7 +113,7 @@ fn a_copy_shares_nothing() {
 fn what_is_inlined_can_be_left_among_the_shared() {
     for file_system in FileSystem::REFLINKING {
         let Some(volume) = Volume::new(file_system) else { return };
-        let [src, told, untold] = ["src", "told", "untold"].map(|name| volume.path().join(name));
+        let [src, counted, shared] = ["src", "counted", "shared"].map(|name| volume.path().join(name));
         files_of_all_sizes(&src);
         let bytes = |inlined, dst: &Path| {
             let strict = options(|options| {
@@ -122,11 +122,11 @@ fn what_is_inlined_can_be_left_among_the_shared() {
             });
             clone_with(&strict, &src, dst).bytes.unwrap()
         };
-        let (told, untold) = (bytes(InlinedBytes::Counted, &told), bytes(InlinedBytes::WithShared, &untold));
-        assert_eq!(untold.shared, told.shared + told.inlined.unwrap());
+        let (counted, shared) = (bytes(InlinedBytes::Counted, &counted), bytes(InlinedBytes::WithShared, &shared));
+        assert_eq!(shared.shared, counted.shared + counted.inlined.unwrap());
         let may_inline = file_system == FileSystem::Btrfs;
-        assert_eq!(untold.inlined, (!may_inline).then_some(0), "{file_system:?}");
-        assert_eq!(told.inlined.unwrap() > 0, may_inline);
+        assert_eq!(shared.inlined, (!may_inline).then_some(0), "{file_system:?}");
+        assert_eq!(counted.inlined.unwrap() > 0, may_inline);
     }
 }
 

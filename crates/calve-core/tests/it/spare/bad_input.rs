@@ -322,7 +322,7 @@ fn other_options_get_no_spare() {
         assert_ne!(report.strategy, Strategy::Spare);
         report.refused.into_iter().find(|refusal| refusal.strategy == Strategy::Spare).map(|refusal| refusal.reason)
     };
-    let other = Some("its spares are made with other options".to_owned());
+    let other = Some("its spares were built with different options".to_owned());
     assert_eq!(refusal(&|options| options.exclude = vec!["*.md".into()]), other);
     assert_eq!(refusal(&|options| options.mounts = calve_core::Mounts::Stay), other);
     assert_eq!(refusal(&|options| options.strategy = Choice::Only(Strategy::Copy)), None);
@@ -420,11 +420,11 @@ fn a_requirement_that_is_refused_says_why_no_spare_meets_it() {
         })
     };
     let spare = |reason: &str| (Strategy::Spare, reason.to_owned());
-    let looked = |may| spare(&format!("every entry {may} have to be looked at to check it"));
-    assert_eq!(refused(Requirement::Instant, &fixture.src()), [looked("would"), looked("may")]);
+    let read = |means| spare(&format!("checking it {means} reading every entry"));
+    assert_eq!(refused(Requirement::Instant, &fixture.src()), [read("means"), read("may mean")]);
     let written = || spare("data was written to make it");
     assert_eq!(refused(Requirement::Cow, &fixture.src()), [written(), written()]);
-    let none = || spare("there is none of this source");
+    let none = || spare("there is no spare of this source");
     assert_eq!(refused(Requirement::Instant, &fixture.path("elsewhere")), [none(), none()]);
 }
 
@@ -438,7 +438,7 @@ fn a_spare_can_be_insisted_on() {
     assert!(error.to_string().contains("no spare is ready"), "{error}");
     Tree::new(fixture.path("elsewhere")).file("a", "1");
     let error = clone_tree(&fixture.path("elsewhere"), &fixture.path("place/b"), &options).unwrap_err();
-    assert!(error.to_string().contains("there is none of this source"), "{error}");
+    assert!(error.to_string().contains("there is no spare of this source"), "{error}");
     assert_holds(fixture.path("place"), &["a"]);
 }
 

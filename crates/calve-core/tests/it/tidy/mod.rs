@@ -209,8 +209,9 @@ fn begins_function(line: &str) -> bool {
 #[test]
 fn functions_say_what_they_do() {
     let vague = |line: &str| ["fn of(", "fn one(", "fn settle("].iter().any(|name| line.contains(name));
-    let in_core = |source: &Source| source.is_in(CORE) && !source.is_in("crates/calve-core/src/sys");
-    assert_none(&lines(in_core, vague), "a function is named after what it does");
+    let is_product =
+        |source: &Source| source.path.iter().nth(2).unwrap() == "src" && !source.is_in("crates/calve-testkit");
+    assert_none(&lines(is_product, vague), "a function is named after what it does");
 }
 
 #[test]
@@ -243,6 +244,9 @@ fn names_and_words() {
                 ("KnownDonor", "a `WatchedDonor`"),
                 ("leaves_secrets", "`Secrets` decides"),
                 ("StagedWorktree", "`AddedFiles`, planned or made"),
+                ("untold", "it is unknown"),
+                ("enum Beginning", "a `BaseState`"),
+                ("Holder", "a `WorktreeId`"),
             ];
             // The name that a trait of the protocol's SDK has.
             let line = line.replace("fn get_info(&self) -> ServerConfig", "");
@@ -321,13 +325,6 @@ fn the_map_names_what_is_there() {
         }
     }
     assert_none(&missing, "ARCHITECTURE.md names what does not exist");
-    let unnamed: Vec<String> = sources()
-        .iter()
-        .filter(|source| source.is_in(CORE) && source.text.contains("\nimpl Method for "))
-        .map(|source| source.path.file_stem().unwrap().to_string_lossy().into_owned())
-        .filter(|name| !text.contains(&format!("`{name}`")))
-        .collect();
-    assert_none(&unnamed, "ARCHITECTURE.md does not mention the strategy");
     let crates: Vec<String> =
         names_of(&workspace().join("crates")).into_iter().filter(|name| !text.contains(name)).collect();
     assert_none(&crates, "ARCHITECTURE.md does not mention the crate");
@@ -431,6 +428,24 @@ fn the_threat_model_names_tests_that_are_there() {
     }
     assert!(named > 40, "only {named} tests are named");
     assert_none(&missing, "the threat model in docs makes promises without a test");
+}
+
+#[test]
+fn the_documentation_stays_short() {
+    let docs = names_of(&workspace().join("docs")).into_iter().map(|name| format!("docs/{name}.md"));
+    let text = |page: &str| fs::read_to_string(workspace().join(page)).unwrap();
+    let words = |page: &str| text(page).split_whitespace().count();
+    let pages: Vec<String> = docs.filter(|page| workspace().join(page).exists()).collect();
+    let mut long: Vec<String> = pages.iter().filter(|page| words(page) > 1800).cloned().collect();
+    let total: usize = pages.iter().map(|page| words(page)).sum();
+    long.extend((total > 32_000).then(|| format!("docs: {total} words")));
+    long.extend((pages.len() > 26).then(|| format!("docs: {} pages", pages.len())));
+    long.extend((text("README.md").lines().count() > 110).then(|| "README.md".to_owned()));
+    long.extend((words("CHANGELOG.md") > 700).then(|| "CHANGELOG.md".to_owned()));
+    assert_none(
+        &long,
+        "a page has 1,800 words, docs 25 pages (and SUMMARY.md) of 32,000, README.md 110 lines, CHANGELOG.md 700 words",
+    );
 }
 
 fn texts_below(folder: &Path) -> Vec<String> {

@@ -19,7 +19,7 @@ const POINTERS: &[&str] = &[".isl"];
 fn open(path: &Path, engine: &str) -> Result<Directory> {
     let data = Directory::open(path)?;
     if data.stat("ibdata1")?.is_none() || data.stat("mysql")?.is_none() {
-        let reason = format!("it is no data directory of {engine}: `ibdata1` or `mysql` is missing");
+        let reason = format!("it is not a data directory of {engine}: `ibdata1` or `mysql` is missing");
         return Err(Error::not_usable(path, UnusableData::Incomplete(reason)));
     }
     Ok(data)

@@ -16,9 +16,6 @@ const LOCAL_FILE: u8 = 0xfb;
 const END: u8 = 0xfe;
 const ERROR: u8 = 0xff;
 
-/// `None` is NULL.
-pub(super) type QueryRow = Vec<Option<String>>;
-
 #[derive(Debug)]
 pub struct Session<S> {
     stream: BufReader<S>,
@@ -56,16 +53,11 @@ impl<S: Read + Write> Session<S> {
 
     /// Runs a statement to its end. Returns the first row's values, joined by spaces. `None`: no row, or NULL.
     pub fn first_row(&mut self, sql: &str) -> io::Result<Option<String>> {
-        let first = self.query(sql)?.into_iter().next();
-        Ok(first.and_then(|row| Some(row.into_iter().collect::<Option<Vec<_>>>()?.join(" "))))
-    }
-
-    pub(super) fn query(&mut self, sql: &str) -> io::Result<Vec<QueryRow>> {
         self.number = 0;
         self.send(&[&[COM_QUERY], sql.as_bytes()].concat())?;
         let head = self.packet()?;
         let columns = match head.first() {
-            Some(&OK) => return Ok(Vec::new()),
+            Some(&OK) => return Ok(None),
             Some(&LOCAL_FILE) | None => return Err(io::ErrorKind::InvalidData.into()),
             _ => length(&mut &*head).ok_or(io::ErrorKind::InvalidData)?,
         };
@@ -73,13 +65,15 @@ impl<S: Read + Write> Session<S> {
             self.packet()?;
         }
         self.packet()?;
-        let mut rows = Vec::new();
+        let mut first = None;
         loop {
             let packet = self.packet()?;
             if packet.first() == Some(&END) && packet.len() < 9 {
-                return Ok(rows);
+                let values = first.and_then(|row: Vec<_>| row.into_iter().collect::<Option<Vec<_>>>());
+                return Ok(values.map(|values| values.join(" ")));
             }
-            rows.push(row(&packet).ok_or(io::ErrorKind::InvalidData)?);
+            let row = row(&packet).ok_or(io::ErrorKind::InvalidData)?;
+            first.get_or_insert(row);
         }
     }
 
@@ -130,7 +124,8 @@ fn length(from: &mut &[u8]) -> Option<usize> {
     usize::try_from(u64::from_le_bytes(whole)).ok()
 }
 
-fn row(mut packet: &[u8]) -> Option<QueryRow> {
+/// Parses a row's values, of which `None` is NULL.
+fn row(mut packet: &[u8]) -> Option<Vec<Option<String>>> {
     let mut row = Vec::new();
     while let Some(first) = packet.first() {
         if *first == LOCAL_FILE {
@@ -171,7 +166,7 @@ mod tests {
                     (&theirs).write_all(input).and_then(|()| theirs.shutdown(std::net::Shutdown::Write))
                 });
                 if let Ok(mut session) = Session::connect(ours, "root") {
-                    drop(session.query("SELECT 1"));
+                    drop(session.first_row("SELECT 1"));
                 }
             });
             row(input);

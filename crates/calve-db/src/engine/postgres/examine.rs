@@ -42,7 +42,7 @@ pub(super) fn examine(path: &Path, version: &Version) -> Result<()> {
     let refuse = |reason| Err(Error::not_usable(path, reason));
     let Some(made_by) = data.read_to_string("PG_VERSION", SMALL_BYTES)? else {
         return refuse(UnusableData::Incomplete(
-            "it is no data directory of PostgreSQL: it has no file PG_VERSION".into(),
+            "it is not a data directory of PostgreSQL: it has no file PG_VERSION".into(),
         ));
     };
     if numbers(&made_by).is_none_or(|(major, _)| major != version.major) {

@@ -85,7 +85,7 @@ fn head(data: &Directory) -> Result<Option<Head>> {
     let Some(file) = data.file(DUMP)? else { return Ok(None) };
     let mut bytes = Vec::new();
     file.take(HEAD_BYTES).read_to_end(&mut bytes).at(Operation::Read, data.path.join(DUMP))?;
-    let no_dump = || Error::not_usable(&data.path, UnusableData::Incomplete(format!("its `{DUMP}` is no dump")));
+    let no_dump = || Error::not_usable(&data.path, UnusableData::Incomplete(format!("`{DUMP}` is not a dump")));
     Head::read(&bytes).map(Some).ok_or_else(no_dump)
 }
 
@@ -94,7 +94,8 @@ pub(super) fn examine(path: &Path, engine: &str, version: &Version) -> Result<()
     let refuse = |reason| Err(Error::not_usable(path, reason));
     let head = head(&data)?;
     if head.is_none() && newest(&data)?.is_none() {
-        let missing = format!("it is no data directory of Redis or Valkey: `{DUMP}` and `{APPEND_ONLY}` are missing");
+        let missing =
+            format!("it is not a data directory of Redis or Valkey: it has no `{DUMP}` and no `{APPEND_ONLY}`");
         return refuse(UnusableData::Incomplete(missing));
     }
     confined::check(&data, &[])?;

@@ -100,12 +100,23 @@ fn without_document(slot: &Path, name: &str) -> Error {
     let document = slot.join(DOCUMENT);
     match fs::read(&document) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Error::io(Operation::Read, document, error),
-        _ => Error::TemplateDamaged {
-            name: name.into(),
-            what: format!("its `{DOCUMENT}` is missing or damaged"),
-            origin: None,
-        },
+        _ => {
+            let what = match volumes(slot).join(" ") {
+                none if none.is_empty() => format!("its `{DOCUMENT}` is missing or damaged"),
+                names => format!("its data is in a volume of Docker; to delete that: docker volume rm {names}"),
+            };
+            Error::TemplateDamaged { name: name.into(), what, origin: None }
+        }
     }
+}
+
+/// Returns the volumes in which earlier builds kept the data of a template, from the notes on them.
+fn volumes(slot: &Path) -> Vec<String> {
+    let notes = slot.ancestors().nth(2).and_then(|home| fs::read_dir(home.join("volumes")).ok());
+    let notes = notes.into_iter().flatten().flatten();
+    let notes = notes.filter_map(|note| private::read_json::<serde_json::Value>(&note.path()).ok()?);
+    let own = notes.filter(|note| note["place"].as_str().is_some_and(|place| Path::new(place) == slot));
+    own.filter_map(|note| note["name"].as_str().map(str::to_owned)).collect()
 }
 
 /// Locks the template in `slot` for a reset. Fails unless it is undamaged, and of the server's engine and version.

@@ -21,7 +21,7 @@ use self::process::{start, start_in_container};
 use self::readiness::Notices;
 pub(crate) use self::request::{LaunchRequest, Owners, ResetData};
 use crate::engine::container::{self, ServerProcess};
-use crate::engine::{Instance, connection, memory};
+use crate::engine::{Instance, ServerProgram, connection, memory};
 use crate::error::{AtPath as _, Error, Operation, Result};
 use crate::files::directory::Directory;
 use crate::files::log;
@@ -29,15 +29,14 @@ use crate::files::private::{self, CLOSED};
 use crate::files::runtime;
 use crate::files::trash;
 use crate::registry::template::{self, manifest};
-use crate::registry::{self, DATA, LaunchReport};
+use crate::registry::{self, DATA, LaunchReport, StartFindings};
 use crate::server::messages::Origin;
 use crate::sys::{self, ProcessEnd};
 
 pub(crate) struct RunningServer {
     pub(crate) server: ServerProcess,
     pub(crate) report: LaunchReport,
-    pub(crate) notifies: bool,
-    pub(crate) neutralised: Vec<String>,
+    pub(crate) found: StartFindings,
     /// Unmounted before the files are removed, and before `overlay`, which it shows too.
     pub(crate) seen: ServerView,
     pub(crate) overlay: Option<OverlayMount>,
@@ -96,7 +95,8 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
         report.copied_on_first_open = large_files(&source.join(DATA));
     }
     let template = template.filter(|_| overlay.is_some());
-    Ok(RunningServer { server, report, notifies, neutralised, seen, overlay, state, template })
+    let found = StartFindings { program: ServerProgram { notifies, ..spec.program.clone() }, neutralised };
+    Ok(RunningServer { server, report, found, seen, overlay, state, template })
 }
 
 /// Recreates a server's directories, except its data. Returns those of its files and its settings, and its log.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::directory::open_directory;
 use crate::escape::detectors::texts::is_site;
 use crate::escape::entry::{EntryName, WalkEntry, names};
-use crate::escape::report::{Finding, ReferenceKind, Step, Time};
+use crate::escape::report::{Finding, ReferenceKind, Step};
 use crate::escape::trees::{Language, Trees};
 use crate::paths::path_of;
 
@@ -18,9 +18,9 @@ pub(super) fn wants(entry: &EntryName<'_>) -> bool {
 pub(super) fn look(entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<Finding>) {
     let Some(named) = entry.text().and_then(|text| trees.named(&text, Language::Quoted)) else { return };
     let mut finder = Finding::text(ReferenceKind::Editable, entry.path(), named);
-    if let [Step::Write { time, .. }] = finder.steps.as_mut_slice() {
+    if let [Step::Write { keeps_time, .. }] = finder.steps.as_mut_slice() {
         // Python trusts a compiled file while its source has the same size and time.
-        *time = Time::Now;
+        *keeps_time = false;
         finder.steps.extend(compiled(entry).into_iter().map(|path| Step::Remove { path }));
     }
     found.push(finder);

@@ -88,7 +88,7 @@ pub fn plan_clone(options: &GitCloneOptions) -> Result<PlannedClone, RemoteError
                 RemoteError::refused(property, &why, Remedy::Transfer(TransferFailure::SourceShallow))
             }
             false => {
-                let why = format!("the purpose `{purpose}` asks the server for none here");
+                let why = format!("the purpose `{purpose}` requests none here");
                 RemoteError::refused(property, &why, Remedy::ChoosePurposeOrDropRequirement)
             }
         });
@@ -163,7 +163,8 @@ fn in_build(
         None => MissingObjects { objects: 0, counted: true },
     };
     let bytes_received = if plan.is_local() { 0 } else { packed_bytes(tree) };
-    let traffic = Traffic { requests: traces.requests(), bytes_received: Some(bytes_received) };
+    let bytes_received = (!traces.is_dumb()).then_some(bytes_received);
+    let traffic = Traffic { requests: traces.requests(), bytes_received };
     let seconds = PhaseSeconds { total: 0.0, clone: cloned.as_secs_f64(), checkout: checked_out.as_secs_f64() };
     Ok(GitCloneReport { plan, head, traffic, seconds, missing, honoured, warnings })
 }
@@ -256,8 +257,7 @@ fn told_beforehand(options: &GitCloneOptions, plan: &PlannedClone) -> Vec<Notice
         tell(NoticeCode::CredentialsNotStored, "the credentials in the URL were used and not stored");
     }
     if options.url.has_query() {
-        let text =
-            "what stands after the `?` of the URL is kept in `remote.origin.url`, because git needs it for each fetch";
+        let text = "the URL's query is stored in `remote.origin.url`, because git needs it for each fetch";
         tell(NoticeCode::QueryStored, text);
     }
     if options.url.credentials.is_some() && options.url.origin.starts_with("http://") {
@@ -288,7 +288,7 @@ fn judge(
         return Err(RemoteError::refused(property, &format!("the server ignored it: {why}"), remedy));
     }
     let name = property.to_string().to_uppercase();
-    let text = format!("THE SERVER IGNORED THE {name}: {why}; this clone has everything, and cost as much");
+    let text = format!("THE SERVER IGNORED THE {name}: {why}; this clone is full, at full cost");
     notices.push(Notice::new(code, text));
     Ok(Some(false))
 }

@@ -113,7 +113,7 @@ fn reason(purpose: Purpose, sparsely: bool) -> &'static str {
         }
         Purpose::Dev => "a clone that stays: the full one costs most once, and fetches into it cost least",
         Purpose::Ci => {
-            "one commit, thrown away: nothing is cheaper than a shallow clone, as long as nobody fetches into it; it has no tags and no history, \
+            "one commit, thrown away: nothing is cheaper than a shallow clone, as long as nothing is fetched into it; it has no tags and no history, \
              so that `git describe` needs `--for history`"
         }
         Purpose::History => {

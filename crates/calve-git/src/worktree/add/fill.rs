@@ -15,7 +15,7 @@ use crate::environment::is_own_env_file;
 use crate::error::{Error, Result};
 use crate::escape::{self, AuditReport};
 use crate::git::Git;
-use crate::place::{MissingDirectory, StepDown, open_directory, step_down};
+use crate::place::{StepDown, open_directory, step_down};
 use crate::remedy::Remedy;
 use crate::repository::Repository;
 use crate::repository::entries;
@@ -138,7 +138,7 @@ fn carry(request: &AddRequest, survey: &Survey, untracked: &mut CarriedFiles) ->
     changed.sort();
     changed.dedup();
     audited.extend(carried.iter().cloned());
-    untracked.settle();
+    untracked.finish();
     Ok((changed, audited))
 }
 
@@ -202,11 +202,10 @@ fn judge(request: &mut AddRequest, here: &Path) -> Result<()> {
 
 /// Returns whether only directories lead to a path below `here`. Makes missing ones if `makes`, else lets them pass.
 fn leads_through_no_link(here: &Path, path: &Path, makes: bool) -> Result<bool> {
-    let missing = if makes { MissingDirectory::Made } else { MissingDirectory::Ends };
     let (mut directory, mut there) = (open_directory(here)?, here.to_path_buf());
     for name in path.parent().into_iter().flatten() {
         there.push(name);
-        directory = match step_down(directory, &there, missing)? {
+        directory = match step_down(directory, &there, makes)? {
             StepDown::Into(opened) => opened,
             StepDown::Missing => return Ok(!makes),
             StepDown::Blocked => return Ok(false),

@@ -13,7 +13,7 @@ use crate::worktree::add::ignored::left_behind;
 use crate::worktree::add::ignored::secrets::is_secret;
 use crate::worktree::add::input_paths::InputPaths;
 use crate::worktree::add::options::{AddOptions, UncommittedChanges};
-use crate::worktree::add::report::{AddPlan, CarriedFiles, PlanScratch};
+use crate::worktree::add::report::{AddPlan, CarriedFiles, PlanScratch, TrackedPlan};
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::add::shown::{may_read, planned, source};
 use crate::worktree::add::survey::Survey;
@@ -32,7 +32,7 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     let scratch = PlanScratch { files: directory.path().join("files"), directory };
     let entry = Registration::planned(&request, scratch.directory.path().join("entry"))?;
     let survey = surveyed(&entry)?;
-    let (tracked_same, tracked_other) = survey.tracked.counts(request.is_sparse);
+    let (same, other) = survey.tracked.counts(request.is_sparse);
     let services = services(&request, &survey);
     let mut untracked = survey.carried(&request.donor);
     let CarriedFiles { carried, left, dependencies, .. } = &mut untracked;
@@ -41,7 +41,7 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     let shown = planned(&request, &survey, &untracked, &entry.directory)?;
     let shown = shown.into_iter().map(|path| SkippedEntry { path, reason: left_behind::NOT_IGNORED });
     untracked.left.extend(shown);
-    untracked.settle();
+    untracked.finish();
     let secrets = survey.roots.iter().filter(|root| is_secret(&root.path));
     let secrets = secrets.filter(|root| untracked.carried.contains(&root.path)).map(|root| root.path.clone()).collect();
     let has_files = match &services {
@@ -51,7 +51,8 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     drop(entry);
     let inputs = has_files.then_some(scratch);
     let worktree = request.into_new_worktree();
-    Ok(AddPlan { worktree, intent, untracked, tracked_same, tracked_other, secrets, services, inputs })
+    let tracked = TrackedPlan { same, other };
+    Ok(AddPlan { worktree, intent, untracked, tracked, secrets, services, inputs })
 }
 
 fn check_places(request: &AddRequest) -> Result<()> {

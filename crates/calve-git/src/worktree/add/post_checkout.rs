@@ -7,16 +7,22 @@ use std::process::{Command, Stdio};
 use calve_core::internal::ShownPath;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use serde::Serialize;
 
 use crate::error::Result;
 use crate::git::Git;
 use crate::repository::Repository;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The result of a hook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename = "HookResult")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HookRun {
-    /// `None` when a signal ended it, or it could not be started.
+    /// The exit code. Null if a signal ended the hook.
+    #[serde(rename = "exit_code")]
     pub code: Option<i32>,
     /// Its output on both streams, or why it could not be started.
+    #[serde(skip)]
     pub output: Vec<u8>,
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use calve_core::report::SkippedEntry;
 use calve_core::{CloneReport, RemovalWait, RemoveOptions, remove_tree};
+use serde::Serialize;
 use tempfile::TempDir;
 
 use crate::config::{Hooks, ServiceConfig, SparesRequest};
@@ -39,7 +40,7 @@ pub struct CarriedFiles {
 
 impl CarriedFiles {
     /// Removes entries that are left after all, and dependencies without a carried entry. Sorts the rest.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn finish(&mut self) {
         let Self { carried, left, dependencies, .. } = self;
         let gone: HashSet<&Path> = left.iter().map(|left| left.path.as_path()).collect();
         carried.retain(|path| !path.ancestors().any(|above| gone.contains(above)));
@@ -78,16 +79,23 @@ pub struct AddReport {
 pub struct AddPlan {
     pub worktree: NewWorktree,
     pub untracked: CarriedFiles,
-    /// Tracked files that would be cloned.
-    pub tracked_same: u64,
-    /// Tracked files that git would write.
-    pub tracked_other: u64,
+    pub tracked: TrackedPlan,
     pub secrets: Vec<PathBuf>,
     /// The services in its own configuration, or the error in that.
     pub services: Result<BTreeMap<String, ServiceConfig>>,
     /// The facts that [`add_after`](super::add_after) would ask about.
     pub intent: AddIntent,
     pub(crate) inputs: Option<PlanScratch>,
+}
+
+/// The number of tracked files in a planned worktree.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TrackedPlan {
+    /// Files that would be cloned from the source.
+    pub same: u64,
+    /// Files that git would write.
+    pub other: u64,
 }
 
 impl AddPlan {

@@ -52,7 +52,7 @@ pub(crate) fn fill(staged: &mut StagedTree<'_>, entry: &Registration<'_>, mut su
             files.untracked.left.push(SkippedEntry { path, reason: left_behind::NOT_IGNORED });
         }
     }
-    files.untracked.settle();
+    files.untracked.finish();
     if !files.untracked.carried.is_empty() {
         files.audit = audit(staged, request, files.untracked.carried.clone(), tracked_below)?;
     }

@@ -93,7 +93,7 @@ pub(crate) fn survey(
         donor,
         status: &status,
         rules: Rules::new(&request.config, request.secrets())?,
-        is_untrusted: request.provenance.is_untrusted(),
+        provenance: request.provenance,
         include: ignored::included(request.listed_in.as_deref(), &request.config.include)?,
         nested: nested(request),
         collides: &collides,

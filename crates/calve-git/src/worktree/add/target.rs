@@ -90,7 +90,7 @@ pub(crate) fn resolve(repository: &Repository, asked: &str, options: &AddOptions
 fn with_base(repository: &Repository, git: &Git, name: &str, base: &str) -> Result<AddTarget> {
     check_name(git, name)?;
     if repository.object_of("refs/heads/", name).is_some() {
-        let text = format!("the branch `{}` exists already, and only a new branch takes a base", ShownPath(name));
+        let text = format!("the branch `{}` already exists, and only a new branch takes a base", ShownPath(name));
         return Err(Error::refused(text, Remedy::DropBaseOrRename));
     }
     let oid = commit(git, base)?.ok_or_else(|| no_commit(base))?;
@@ -144,7 +144,7 @@ pub(crate) fn sweep_fetched(git: &Git) -> Result<()> {
 
 fn not_fetched(error: Error, number: u64, remote: &str) -> Error {
     let Error::Git { said, .. } = error else { return error };
-    let failure = TransferFailure::from_message(&said);
+    let failure = TransferFailure::from_message(&said, true);
     if failure == TransferFailure::NoBranch {
         let reason = format!("the remote `{}` has no pull request {number}", ShownPath(remote));
         return Error::refused(reason, Remedy::ListPullRequests(remote.to_owned()));
@@ -173,7 +173,8 @@ fn from_pull_request(repository: &Repository, git: &Git, options: &AddOptions, n
     let fetch = |from: &str| {
         let refspec = format!("+refs/{from}/{number}/head:{kept}");
         let git = repository.git_to_fetch();
-        git.transfer(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options", remote, &refspec])
+        let asked = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options", remote, &refspec];
+        git.transfer(&asked, b"")
     };
     if let Err(first) = fetch("pull")
         // GitLab's name for pull requests.

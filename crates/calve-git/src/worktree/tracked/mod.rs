@@ -10,8 +10,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use calve_core::internal::ShownPath;
+use calve_core::internal::json::{As, Text};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
-use strum::IntoStaticStr;
+use serde::Serialize;
+use strum::Display;
 
 use crate::directory::open_directory;
 use crate::error::{Error, Result, failed};
@@ -35,7 +37,7 @@ pub(crate) struct TrackedFiles {
     left_out: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Display)]
 #[strum(serialize_all = "snake_case")]
 pub enum NotClonedReason {
     /// The donor's index has another version, or none.
@@ -50,12 +52,31 @@ pub enum NotClonedReason {
     StaleIndex,
 }
 
-#[derive(Debug, Default)]
+/// The number of tracked files in a new worktree.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename = "TrackedFiles")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrackedCounts {
+    /// Files that were cloned.
     pub cloned: u64,
-    pub written: BTreeMap<NotClonedReason, u64>,
+    /// Files that git wrote.
+    pub written_by_git: u64,
+    /// Why files were not cloned.
+    pub not_cloned: Vec<NotClonedFiles>,
     /// Output of git and its filters about the files that it wrote.
+    #[serde(skip)]
     pub said: Option<String>,
+}
+
+/// Tracked files that were not cloned, for one reason.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NotClonedFiles {
+    /// A stable word for programs.
+    #[serde(with = "As::<Text>")]
+    pub reason: NotClonedReason,
+    /// The number of files.
+    pub files: u64,
 }
 
 impl TrackedFiles {
@@ -216,18 +237,19 @@ impl TrackedFiles {
             }
             let list: Vec<u8> = by_git.iter().flat_map(|(path, ..)| [&path[..], b"\0"].concat()).collect();
             // An optional filter that fails says so, and its files are as stored.
-            let written = git.fed_and_heard(&["checkout-index", "--force", "--index", "-z", "--stdin"], &list);
-            let (_, heard) = match (written, missing) {
+            let written = git.transfer(&["checkout-index", "--force", "--index", "-z", "--stdin"], &list);
+            let heard = match (written, missing) {
                 (Err(Error::Git { .. }), Some(missing)) => return Err(missing),
                 (written, _) => written?,
             };
             said = Some(heard).filter(|heard| !heard.is_empty());
         }
-        let mut written = BTreeMap::new();
+        let (written_by_git, mut not_cloned) = (by_git.len() as u64, BTreeMap::new());
         for (.., why) in by_git {
-            *written.entry(why).or_default() += 1;
+            *not_cloned.entry(why).or_default() += 1;
         }
-        Ok(TrackedCounts { cloned, written, said })
+        let not_cloned = not_cloned.into_iter().map(|(reason, files)| NotClonedFiles { reason, files }).collect();
+        Ok(TrackedCounts { cloned, written_by_git, not_cloned, said })
     }
 
     /// Returns how many files will be cloned, and how many git will write.
@@ -361,7 +383,7 @@ fn fetch_missing(git: &Git, remote: &str, commit: &str, wanted: HashSet<&str>) -
     let without_negotiation = ["-c", "fetch.negotiationAlgorithm=noop", "fetch", remote];
     let only_these = ["--quiet", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no", "--filter=blob:none"];
     let list = missing.join("\n") + "\n";
-    match git.fed(&[&without_negotiation[..], &only_these, &["--stdin"]].concat(), list.as_bytes()) {
+    match git.transfer(&[&without_negotiation[..], &only_these, &["--stdin"]].concat(), list.as_bytes()) {
         // Another remote may have them: `checkout-index` goes on, and reports those that it does not get.
         Ok(_) => Ok(None),
         Err(Error::Git { said, .. }) => {

@@ -11,8 +11,7 @@ use crate::worktree::unsaved::reflog::{made_and_left_by_user, made_here};
 
 /// Returns a git that runs no program of the repository's configuration and fetches nothing: the user may not know it.
 pub(super) fn careful(at: &Path, repository: &Path) -> Result<Git> {
-    let git = Git::at(at).with("GIT_DIR", repository);
-    git.with("GIT_ALLOW_PROTOCOL", "none").with("GIT_NO_LAZY_FETCH", "1").without_own_programs()
+    Git::at(at).with("GIT_DIR", repository).offline().without_own_programs()
 }
 
 /// Returns the commits of all references (branches, HEADs, the stash) that no remote had when it was last asked.

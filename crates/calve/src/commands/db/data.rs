@@ -29,7 +29,7 @@ pub(super) struct KeptData {
 
 pub(super) fn all(home: &Home) -> Result<Vec<KeptData>, Failure> {
     real_path::here().iter().for_each(|here| calve_env::note_places_around(home, here));
-    Ok(calve_db::services(home)?.into_iter().map(|service| KeptData::of(home, service)).collect())
+    Ok(calve_db::services(home)?.into_iter().map(|service| KeptData::new(home, service)).collect())
 }
 
 fn root_of(service: &Service) -> calve_git::Result<Option<PathBuf>> {
@@ -37,7 +37,7 @@ fn root_of(service: &Service) -> calve_git::Result<Option<PathBuf>> {
 }
 
 impl KeptData {
-    fn of(home: &Home, service: Service) -> Self {
+    fn new(home: &Home, service: Service) -> Self {
         // A server with an unreadable record counts as running.
         let (worktree, runs) = (root_of(&service), !matches!(service.server(home), Ok(None)));
         Self { service, worktree, runs, disk_bytes: OnceCell::new() }
@@ -90,7 +90,7 @@ impl KeptData {
     fn check_orphaned(&self) -> Result<(), Failure> {
         let (why, hint) = match &self.worktree {
             Ok(None) => return Ok(()),
-            Ok(Some(_)) => ("is there".to_owned(), "`calve worktree remove` removes a worktree with its data"),
+            Ok(Some(_)) => ("exists".to_owned(), "`calve worktree remove` removes a worktree with its data"),
             Err(error) => (format!("cannot be read: {error}"), "nothing was removed; see why it cannot be read"),
         };
         let text = format!("`{}` is the data of the {}, which {why}", self.service.name, whose(&self.service));
@@ -112,13 +112,13 @@ impl KeptData {
         let removal = match calve_db::begin_removal(home, &self.service.name, LossRule::from_consent(lose_data)) {
             Err(calve_db::Error::ServiceWritten { .. }) => {
                 let whose = whose(&self.service);
-                let text = format!("`{}` may have changes that are nowhere else ({whose})", self.service.name);
+                let text = format!("`{}` may have changes found nowhere else ({whose})", self.service.name);
                 return Err(refused(text));
             }
             removal => removal?,
         };
         // Until the removal took the service's turn, another process may have found the worktree again.
-        let now = calve_db::find_service(home, &self.service.name).map(|service| Self::of(home, service));
+        let now = calve_db::find_service(home, &self.service.name).map(|service| Self::new(home, service));
         if let Err(failure) = now.map_err(Failure::from).and_then(|now| now.check_orphaned()) {
             removal.cancel()?;
             return Err(failure);

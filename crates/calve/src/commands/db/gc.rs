@@ -10,7 +10,7 @@ use calve_receipt::DbGcReceipt;
 pub(crate) fn run(arguments: &GcArguments, cancel: &CancelToken) -> Result<(), Failure> {
     // A moved repository looks like a deleted one, so only named data may be lost.
     if arguments.lose_data && arguments.names.is_empty() {
-        let text = "`--lose-data` loses only data that you name";
+        let text = "`--lose-data` discards only the data that you name";
         return Err(Failure::stated(USAGE, text, "`calve db gc` lists the names; then `calve db gc --lose-data NAME`"));
     }
     let home = calve_env::database_home(&Program)?;

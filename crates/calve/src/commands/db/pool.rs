@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &PoolArguments, cancel: &CancelToken) -> Result<(),
 fn told(pool: &Pool) -> String {
     let Pool { template, size, waiting, .. } = pool;
     let limit = pool.limit.map_or_else(String::new, |limit| format!(": {limit}"));
-    format!("{waiting} of {size} standbys of `{template}` wait{limit}")
+    format!("{waiting} of {size} standbys of `{template}` are ready{limit}")
 }
 
 /// Makes the pool that the current worktree's configuration asks for. Starts no server.

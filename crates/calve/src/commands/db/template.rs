@@ -43,7 +43,7 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &CancelToken) 
         super::pool::refill(&home, &arguments.name);
     }
     let template = &built.template;
-    let what = if built.reused { "is there, made of the same" } else { "is made" };
+    let what = if built.reused { "already exists, from the same inputs" } else { "was created" };
     let (files, bytes) = (counted(template.files, "file"), size(template.bytes));
     output::note(&format!("the template `{}` {what}: {files}, {bytes}", template.name));
     output::json_if(arguments.json, &DbTemplateReceipt { template: built.template.into(), reused: built.reused })

@@ -43,7 +43,7 @@ fn numbers_in(file: &Path) -> Result<Numbers, Failure> {
     };
     let bytes = fs_err::read(file).map_err(|error| unusable(&error.to_string()))?;
     let report: Value =
-        serde_json::from_slice(&bytes).map_err(|error| unusable(&format!("it is no JSON ({error})")))?;
+        serde_json::from_slice(&bytes).map_err(|error| unusable(&format!("it is not JSON ({error})")))?;
     for warning in report["warnings"].as_array().into_iter().flatten() {
         let message = warning["message"].as_str().unwrap_or_default();
         output::warn(&format!("these numbers come with a warning: {}", ShownPath(Path::new(message))));

@@ -28,6 +28,6 @@ fn traffic(traffic: &Traffic) -> String {
     let requests = traffic.requests.map(|requests| counted(requests, "request") + ", ").unwrap_or_default();
     match traffic.bytes_received {
         Some(bytes) => format!("{requests}{} received", size(bytes)),
-        None => format!("{requests}few objects received"),
+        None => format!("{requests}objects of unknown size received"),
     }
 }

@@ -111,7 +111,7 @@ fn branch_of(name: &str, is_there: impl Fn(&str) -> bool) -> Result<String, Fail
         branch = valid(name, QUOTED);
     }
     if branch.is_empty() {
-        return Err(Failure::stated(USAGE, "no branch can be made of that name", EXPECTED));
+        return Err(Failure::stated(USAGE, "cannot make a branch of that name", EXPECTED));
     }
     Ok(branch)
 }
@@ -216,9 +216,9 @@ fn show(root: &Path, change: &FileChange, tell: fn(&str)) {
     let (before, after) = match &change.outcome {
         Edit::Write(text) => (change.before.as_deref().unwrap_or_default(), text.as_str()),
         Edit::Remove => (change.before.as_deref().unwrap_or_default(), ""),
-        Edit::Fine => return output::note(&format!("`{path}` is as it should be")),
+        Edit::Fine => return output::note(&format!("`{path}` is up to date")),
         Edit::LeftAlone(why) => {
-            return output::warn(&format!("`{}` is left alone: {why}", ShownPath(&root.join(&change.path))));
+            return output::warn(&format!("`{}` was not changed: {why}", ShownPath(&root.join(&change.path))));
         }
     };
     let diff = TextDiff::from_lines(before, after);
@@ -234,7 +234,7 @@ fn left_alone(changes: &[FileChange]) -> Result<(), Failure> {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let text = format!("`{}`{more} had to be left alone", ShownPath(&first.path));
+    let text = format!("`{}`{more} could not be changed", ShownPath(&first.path));
     let hint = "change it yourself: docs/agents.md has what each agent needs; then run this again";
     Err(Failure::stated(FAILED, text, hint))
 }

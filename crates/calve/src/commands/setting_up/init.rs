@@ -17,7 +17,7 @@ pub(crate) fn run(arguments: &InitArguments) -> Result<(), Failure> {
     let path = root_of(&real_path::here()?)?.join(SHARED_CONFIG);
     if path.symlink_metadata().is_ok() {
         let hint = "change it in an editor; `calve worktree add --help` lists the tables and keys that it may have";
-        return Err(Failure::stated(FAILED, format!("`{}` is there already", ShownPath(&path)), hint));
+        return Err(Failure::stated(FAILED, format!("`{}` already exists", ShownPath(&path)), hint));
     }
     let answers = answers(arguments)?;
     check_ports(&answers[0]).map_err(|wrong| Failure::stated(USAGE, wrong, "name each as in `--port web=3000`"))?;

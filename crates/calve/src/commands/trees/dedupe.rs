@@ -1,10 +1,14 @@
+use std::path::PathBuf;
+
+use calve_core::internal::ShownPath;
 use calve_core::space::{DedupeMode, DedupeOptions, dedupe};
 use calve_core::{CancelToken, Error, Mounts};
 
 use super::space;
 use crate::cli::DedupeArguments;
-use crate::failure::Failure;
+use crate::failure::{FAILED, Failure};
 use crate::progress_bar::watched;
+use crate::real_path::resolve;
 use crate::{home, output};
 use calve_receipt::{DedupeReceipt, paths};
 
@@ -14,12 +18,23 @@ const INTERRUPTED: &str = "the files shared so far stay shared; run the same com
 pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = DedupeOptions::default();
     options.mode = if arguments.dry_run { DedupeMode::DryRun } else { DedupeMode::Share };
-    options.against.clone_from(&arguments.against);
+    // A link names what it leads to.
+    let followed = |path: &PathBuf| if path.is_symlink() { resolve(path) } else { Ok(path.clone()) };
+    let trees = arguments.paths.iter().map(followed).collect::<Result<Vec<_>, _>>()?;
+    options.against = arguments.against.iter().map(followed).collect::<Result<_, _>>()?;
+    for (path, kept) in trees.iter().flat_map(|path| options.against.iter().map(move |kept| (path, kept))) {
+        let (inner, outer) = (resolve(path)?, resolve(kept)?);
+        if inner != outer && inner.starts_with(outer) {
+            let text = format!("`{}` is inside `{}`, which `--against` leaves alone", ShownPath(path), ShownPath(kept));
+            let hint = "name a DIR beside it, or all of them as PATHs, without `--against`";
+            return Err(Failure::stated(FAILED, text, hint));
+        }
+    }
     options.cache = if arguments.no_cache { None } else { cache() };
     options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
     options.threads = space::threads_of_a_test();
     options.cancel = cancel.clone();
-    let report = match watched("compared", &options.progress, || dedupe(&arguments.paths, &options)) {
+    let report = match watched("compared", &options.progress, || dedupe(&trees, &options)) {
         Err(Error::Interrupted) => return Err(Failure::interrupted(INTERRUPTED)),
         other => other?,
     };

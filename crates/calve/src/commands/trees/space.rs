@@ -25,7 +25,7 @@ fn lines(usage: &Usage) -> String {
     let mut line = |what: &str, value: String| text.push_str(&format!("  {what:<22} {value}\n"));
     line("files", format!("{} of {}", count(usage.entries.files), size(usage.apparent)));
     line("allocated", size(usage.allocated));
-    line("nobody else uses", size(usage.exclusive));
+    line("exclusive", size(usage.exclusive));
     if usage.inline > 0 {
         line("in the metadata", size(usage.inline));
     }
@@ -50,7 +50,7 @@ fn between(min: u64, max: u64) -> String {
 }
 
 pub(super) fn unreadable(number: u64, first: &SkippedEntry) -> String {
-    format!("{} could not be looked at (first: `{}`: {})", entries(number), ShownPath(&first.path), first.reason)
+    format!("{} could not be read (first: `{}`: {})", entries(number), ShownPath(&first.path), first.reason)
 }
 
 /// Fails like du(1) if some entries were unreadable, because the result does not cover them.
@@ -61,7 +61,7 @@ pub(super) fn complete(unreadable: u64) -> Result<(), Failure> {
 pub(super) fn say_sharing(report: &DedupeReport, dry_run: bool) {
     let what = if dry_run { "would share" } else { "shared" };
     let mut line = format!(
-        "{what} {} in {} of {}, in {} with the same contents; {} shared already; {}",
+        "{what} {} in {} of {}, in {} with the same contents; {} already shared; {}",
         size(report.shared.bytes),
         counted(report.shared.files, "file"),
         count(report.files),

@@ -50,7 +50,7 @@ pub(crate) fn run(command: &SparesCommand, cancel: &CancelToken) -> Result<(), F
 fn state() -> Result<PathBuf, Failure> {
     home::directory().map_err(|why| {
         let hint = "set CALVE_HOME to the directory in which Calve may keep its state";
-        Failure::stated(FAILED, format!("there is no place for spares: {why}"), hint)
+        Failure::stated(FAILED, format!("no directory for spares: {why}"), hint)
     })
 }
 
@@ -262,12 +262,12 @@ fn untracked(why: UntrackedReason) -> &'static str {
             "not watched, as it has more directories than a quarter of the user's inotify watches \
              (fs.inotify.max_user_watches)"
         }
-        UntrackedReason::NoWatches => "not watched, as the system gives no more inotify watches",
-        UntrackedReason::Removal => "a name was removed, so it will be compared anew",
-        UntrackedReason::Overflow => "too much happened at a time, so it will be compared anew",
+        UntrackedReason::NoWatches => "not watched: the inotify limit is reached",
+        UntrackedReason::Removal => "a name was removed, so it will be compared again",
+        UntrackedReason::Overflow => "too many changes at once, so it will be compared again",
         UntrackedReason::Gone => "it was moved, removed or unmounted",
         UntrackedReason::Mounted => "not watched, as another file system is mounted in it",
-        UntrackedReason::FileSystem => "not watched, as not every change on its file system is told",
+        UntrackedReason::FileSystem => "not watched: its file system does not report every change",
         UntrackedReason::Unreadable => "not watched, as a directory in it cannot be read",
     }
 }

@@ -177,6 +177,9 @@ fn push(templates: &Templates, arguments: &PushArguments, cancel: &CancelToken) 
         portable_key = key;
         Ok(pushed)
     })?;
+    if let Some(base) = arguments.base.as_ref().filter(|_| push.kept_layers == 0 && push.sent_bytes > 0) {
+        output::note(&format!("a full image was sent: there is no image `{base}`, or no delta to it is worth it"));
+    }
     output::json_if(arguments.json, &TemplatePushReceipt { push, portable_key })
 }
 

@@ -10,7 +10,7 @@ use crate::{consent, home, output, wording};
 
 pub(crate) fn run(command: &VolumeCommand, cancel: &CancelToken) -> Result<(), Failure> {
     let home = home::directory().map_err(|why| {
-        let text = format!("it is not known where volumes are kept: {why}");
+        let text = format!("no directory for volumes: {why}");
         Failure::stated(FAILED, text, "set HOME, or CALVE_HOME to an absolute path")
     })?;
     let volumes = Volumes::at(&home);

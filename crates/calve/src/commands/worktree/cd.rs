@@ -26,7 +26,7 @@ pub(crate) fn run(what: Option<&PathBuf>) -> Result<(), Failure> {
     }
     if !consent::can_ask() {
         let hint = "name a branch: `calve worktree cd BRANCH`; `calve worktree list` has all";
-        return Err(Failure::stated(USAGE, "there is nobody to choose a worktree", hint));
+        return Err(Failure::stated(USAGE, "there is no terminal to choose a worktree on", hint));
     }
     let mut all = worktree::list(&here)?;
     all.retain(|listed| listed.worktree.is_usable());

@@ -31,7 +31,7 @@ pub(crate) fn run(path: &Path, json: bool, cancel: &CancelToken) -> Result<(), F
     let path = ShownPath(&report.path);
     output::note(&match report.converted {
         true => format!("`{path}` is a subvolume now, made in {}", duration(report.elapsed)),
-        false => format!("`{path}` is a subvolume already"),
+        false => format!("`{path}` is already a subvolume"),
     });
     output::json_if(json, &WorktreeConvertReceipt { report: &report })?;
     match &report.kept {

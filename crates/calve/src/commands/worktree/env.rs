@@ -90,7 +90,7 @@ pub(crate) fn say_rewritten(rewritten: &RewrittenFiles) {
     for OtherValues { file, variables, .. } in &rewritten.other_values {
         let file = ShownPath(file);
         output::warn(&format!(
-            "`{file}` still has another {}: Calve did not make it, or it was edited, so it was left alone",
+            "`{file}` still has a different {}: Calve did not make it, or it was edited, so it was left alone",
             listed(variables)
         ));
     }

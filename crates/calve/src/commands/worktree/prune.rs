@@ -72,7 +72,7 @@ fn forget(start: &Path, arguments: &PruneArguments) -> Result<WorktreePruneRecei
 }
 
 fn fate(path: &Path) -> &'static str {
-    if path.symlink_metadata().is_ok() { "in whose place is something else" } else { "which is gone" }
+    if path.symlink_metadata().is_ok() { "whose path holds something else" } else { "which is gone" }
 }
 
 fn receipt_of(pruned: &PruneReport, data: Vec<PrunedData>) -> WorktreePruneReceipt {
@@ -131,7 +131,7 @@ fn find_merged(
         }
     }
     if found.is_empty() {
-        output::note("no worktree is merged and free to be removed");
+        output::note("no merged worktree can be removed");
     }
     Ok((found, stay))
 }
@@ -228,7 +228,7 @@ fn remove_gone_data(common: &Path, written: LossRule) -> Result<Vec<PrunedData>,
                 removed.push(data_receipt(&service, true));
             }
             Err(calve_db::Error::ServiceWritten { .. }) => output::warn(&format!(
-                "kept the data of the {whose}, which is gone: it may have changes that are nowhere else; `calve worktree add --data-from {}` gives it to a new \
+                "kept the data of the {whose}, which is gone: it may have changes found nowhere else; `calve worktree add --data-from {}` gives it to a new \
                  worktree, and `calve worktree prune --lose-data` removes it",
                 service.name
             )),

@@ -44,6 +44,7 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> 
     let ended = operands::each(found, |path| {
         options.worktree.what = Some(path?);
         documents.push(remove_one(&options, arguments, here.as_deref(), !arguments.yes)?);
+        options.worktree.gone_before.extend(options.worktree.what.take());
         Ok(())
     })?;
     output::json_if(arguments.json, &WorktreeRemoveReceipts { removed: documents })?;
@@ -133,7 +134,7 @@ fn say_plan(plan: &RemovalPlan, fate: BranchFate) {
             format!(", and the branch `{}` if it is merged", ShownPath(&branch.name))
         }
         (Some(branch), _) => format!(", and the branch {}", named(branch)),
-        (None, _) => String::new(),
+        (None, fate) => of_no_branch(fate).to_owned(),
     };
     output::note(&match plan.worktree.is_gone {
         true => format!("would forget `{path}`, which is gone{branch}"),
@@ -144,14 +145,20 @@ fn say_plan(plan: &RemovalPlan, fate: BranchFate) {
     }
 }
 
+/// Returns the words for a worktree without a branch of which the branch was to go, such as in a rebase.
+fn of_no_branch(fate: BranchFate) -> &'static str {
+    if fate == BranchFate::Stays { "" } else { "; no branch is checked out in it, so none is deleted" }
+}
+
 fn say(removed: &WorktreeRemoveReport, fate: BranchFate) {
     let path = ShownPath(&removed.path);
     let deleted = removed.deleted_branch.as_ref();
     let deleted = deleted.map(|branch| format!(", and the branch {}", named(branch))).unwrap_or_default();
     let stays = match (&removed.staying_branch, fate) {
-        (None, _) => String::new(),
+        (None, _) if removed.deleted_branch.is_some() => String::new(),
+        (None, fate) => of_no_branch(fate).to_owned(),
         (Some(branch), BranchFate::Deleted) => {
-            format!("; the branch `{}` has changed meanwhile or is in use, and stays", ShownPath(&branch.name))
+            format!("; the branch `{}` was kept: it changed or is in use", ShownPath(&branch.name))
         }
         (Some(branch), _) => {
             let why = match branch.own_commits {
@@ -162,7 +169,7 @@ fn say(removed: &WorktreeRemoveReport, fate: BranchFate) {
         }
     };
     output::note(&match removed.was_gone {
-        true => format!("forgot `{path}`, which was gone already{deleted}{stays}"),
+        true => format!("forgot `{path}`, which was already gone{deleted}{stays}"),
         false => format!("removed `{path}`{deleted} in {}{stays}", duration(removed.elapsed)),
     });
     for item in &removed.lost {
@@ -200,15 +207,15 @@ fn named(branch: &GoingBranch) -> String {
 
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Lists the processes in a worktree, as in "process 25357 (node) goes on in it, and listens on 3001".
+/// Lists the processes in a worktree, as in "process 25357 (node) is running in it, and listens on 3001".
 fn say_processes(worktree: &Worktree, print: fn(&str)) -> Vec<WorktreeProcess> {
     let ports: Vec<u16> = env::of_worktree(worktree).iter().map(|port| port.number).collect();
     let found = processes(&worktree.path, &ports);
     for process in &found {
         let ports: Vec<String> = process.ports.iter().map(u16::to_string).collect();
         let does = match (process.is_inside, ports.join(", ")) {
-            (_, ports) if ports.is_empty() => "goes on in it".to_owned(),
-            (true, ports) => format!("goes on in it, and listens on {ports}"),
+            (_, ports) if ports.is_empty() => "is running in it".to_owned(),
+            (true, ports) => format!("is running in it, and listens on {ports}"),
             (false, ports) => format!("listens on {ports}"),
         };
         print(&format!("`{}`: process {} {does}", ShownPath(&worktree.path), process_name(process)));
@@ -224,7 +231,7 @@ fn offer_to_end(worktree: &Worktree, may_ask: bool, cancel: &CancelToken) -> Mea
         return Meanwhile::Nothing;
     }
     let them = if found.len() == 1 { "it" } else { "them" };
-    if consent::yes(&format!("End {them}? The worktree is removed in any case.")) {
+    if consent::yes(&format!("End {them}? The worktree is removed either way.")) {
         for process in WorktreeProcess::end(found, WAIT, cancel) {
             output::warn(&format!("process {} has not ended", process_name(&process)));
         }

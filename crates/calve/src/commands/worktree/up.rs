@@ -22,7 +22,7 @@ pub(crate) fn up(arguments: &ServicesArguments, cancel: &CancelToken) -> Result<
         let url = service.url.as_deref().unwrap_or_default();
         match (started.contains(&service.name), service.state) {
             (true, _) => output::note(&format!("started `{}`: {url}", service.name)),
-            (false, ServiceState::Running) => output::note(&format!("`{}` runs already: {url}", service.name)),
+            (false, ServiceState::Running) => output::note(&format!("`{}` is already running: {url}", service.name)),
             (false, _) => {}
         }
     }
@@ -40,7 +40,7 @@ pub(crate) fn down(arguments: &DownArguments, cancel: &CancelToken) -> Result<()
     for service in services.receipts()?.iter().filter(|service| services.is_chosen(&service.name)) {
         output::note(&match stopped.contains(&service.name) {
             true => format!("stopped `{}`", service.name),
-            false => format!("`{}` did not run", service.name),
+            false => format!("`{}` was not running", service.name),
         });
     }
     finish(&environment.root, &services, arguments.common.json)
@@ -52,7 +52,7 @@ pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &CancelToken) -> 
         let name = &service.service;
         let (question, refused) = match other {
             None => (
-                format!("Lose what was written to `{name}` here?"),
+                format!("Discard everything written to `{name}` here?"),
                 format!("the data of the service `{name}` may have been written to"),
             ),
             Some(DatabaseTemplate { name: template, program, .. }) => {

@@ -1,6 +1,6 @@
 //! Measurements, and the report of them.
 
-use calve_testkit::{FileSystem, Volume, fingerprint, node_modules_like, require_root};
+use calve_testkit::{FileSystem, Volume, fingerprint, matrix, node_modules_like, require_root};
 use serde_json::{Value, json};
 
 use super::{Programs, bench_of, commands, of_command};
@@ -94,7 +94,7 @@ fn the_json_is_a_superset_of_hyperfines() {
 
 #[test]
 fn sharing_takes_no_space_and_copying_does() {
-    for file_system in FileSystem::REFLINKING {
+    for file_system in matrix(FileSystem::REFLINKING) {
         let Some(spot) = Spot::on(file_system) else { return };
         for name in ["a", "b", "c", "d"] {
             spot.tree("tree").file(name, vec![name.as_bytes()[0]; 8 * MIB]);
@@ -200,7 +200,7 @@ fn results_are_deleted_in_between_where_they_do_not_fit() {
 #[test]
 fn a_faster_peer_is_marked_in_the_table_and_in_the_end() {
     let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
-    node_modules_like(spot.join("tree"), 3000);
+    node_modules_like(spot.join("tree"), 1000);
     // Faster than any copier, because it makes an empty directory. The report says what it lacks, too.
     let programs = Programs::none().script("cpz", "mkdir \"$2\"").real("cp");
     let bench = || bench_of(spot.join("tree"), &spot).args(["--runs", "3"]).env("PATH", programs.path());

@@ -63,7 +63,7 @@ fn a_read_only_place_says_so() {
     volume.remount_read_only();
     let ran = bench_of(volume.path().join("tree"), volume.path())
         .fails(1)
-        .says(&["that file system is mounted read-only: name a place with `--into` that can be written to"]);
+        .says(&["that file system is mounted read-only: name a writable place with `--into`"]);
     ran.says(&["Read-only file system"]).hints();
     // It may still be read: a tree there is copied to a place elsewhere.
     let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
@@ -106,7 +106,7 @@ fn a_program_that_makes_nothing_or_cannot_start_has_failed() {
     fs_err::write(programs.path().join("xcp"), "\x7fELF and nothing more").unwrap();
     let command = bench_of("tree", ".").args(["--runs", "1", "--json"]).within(&spot).env("PATH", programs.path());
     let report = command.succeeds().json();
-    assert_eq!(of_command(&report["failed"], "cpz SRC DST")["reason"], "it ended well and made nothing");
+    assert_eq!(of_command(&report["failed"], "cpz SRC DST")["reason"], "it succeeded but made nothing");
     let reason = &of_command(&report["failed"], "xcp -r --no-progress SRC DST")["reason"];
     assert!(reason.as_str().unwrap().starts_with("it could not be started: "), "{reason}");
     assert_eq!(report["versions"]["xcp"], "unknown");

@@ -159,6 +159,6 @@ fn a_place_that_is_none_is_refused() {
     bench_git("file", &tiny)
         .within(&spot)
         .fails(2)
-        .says(&["name a directory on the file system that is to be measured", "is not a directory"]);
+        .says(&["name a directory on the file system to measure", "is not a directory"]);
     spot.holds(&["file"]);
 }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use calve_testkit::{FileSystem, Tree, Volume, git, require_root};
+use calve_testkit::{FileSystem, Tree, Volume, git, matrix, require_root};
 use serde_json::{Value, json};
 
 use super::host::HostFault;
@@ -98,6 +98,7 @@ fn the_purpose_is_ci_in_ci_and_dev_elsewhere() {
         assert_eq!((&plan["schema"], &plan["purpose"]), (&json!("calve.git-clone-plan/1"), &json!(purpose)));
     }
     let shown = hosted.calve(&["clone", "-n", "--for", "ci", &hosted.url()]).succeeds().stdout;
+    assert!(shown.contains("it has no tags and no history, so that `git describe` needs `--for history`"), "{shown}");
     let command =
         format!("git clone --no-checkout -c calve.purpose=ci --depth=1 --single-branch -- {} project", hosted.url());
     assert!(shown.lines().any(|line| line == command), "{shown}");
@@ -178,7 +179,7 @@ fn names_with_spaces_and_quotes_are_names() {
         assert_eq!(names(hosted.spot.join(purpose)), [name]);
         assert_eq!(git(hosted.spot.join(purpose).join(name), ["status", "--porcelain"]), "");
         run(&path).fails(1).says(&[
-            "name another directory, or remove that one first (`calve rm`); `.` is always taken to be in use",
+            "name another directory, or remove that one first (`calve rm`); `.` always counts as in use",
             "exists and is not an empty directory",
         ]);
         let other = format!("{purpose}/{name} by path");
@@ -258,7 +259,7 @@ fn an_empty_directory_keeps_its_mode_owner_and_access_control_lists() {
     if !require_root("another owner") {
         return;
     }
-    for file_system in [FileSystem::Ext4, FileSystem::Btrfs, FileSystem::Xfs] {
+    for file_system in matrix([FileSystem::Ext4, FileSystem::Btrfs, FileSystem::Xfs]) {
         let Some(volume) = Volume::new(file_system) else { continue };
         let hosted = Hosted::new();
         for list in [None, Some("u:4711:rx,d:u:4711:rwx")] {
@@ -345,7 +346,7 @@ fn a_plan_is_refused_where_the_clone_would_be() {
         for options in [&["-n"][..], &[]] {
             let words = ["clone", "--for", purpose, "--require", property, &url, "new"];
             let ran = hosted.calve(&[&words, options].concat()).fails(3);
-            ran.says(&["asks the server for none here"]).hints();
+            ran.says(&["requests none here"]).hints();
         }
     }
     assert_eq!(hosted.host.requests(), Vec::<String>::new());
@@ -357,11 +358,13 @@ fn an_id_that_leads_to_a_commit_is_cloned_and_any_other_is_named() {
     let hosted = Hosted::new();
     let head = git(&hosted.repository, ["rev-parse", "main"]);
     git(&hosted.repository, ["-c", "user.name=A", "-c", "user.email=a@b", "tag", "-a", "-m", "one", "one", &head]);
-    let [tag, blob] = ["one", "main:readme"].map(|name| git(&hosted.repository, ["rev-parse", name]));
-    for purpose in ["dev", "ci"] {
+    let [tag, tree, blob] = ["one", "main:src", "main:readme"].map(|name| git(&hosted.repository, ["rev-parse", name]));
+    for purpose in ["dev", "ci", "history", "blobs"] {
         let clone =
             |id: &str| hosted.calve(&["clone", "--json", "--for", purpose, "--rev", id, &hosted.url(), purpose]);
-        clone(&blob).fails(1).says(&["check that it is the id of a commit"]);
+        for other in [&tree, &blob] {
+            clone(other).fails(1).says(&["check that it is the id of a commit"]);
+        }
         assert_eq!(clone(&tag).succeeds().json()["head"], json!(head), "{purpose}");
     }
 }
@@ -369,7 +372,11 @@ fn an_id_that_leads_to_a_commit_is_cloned_and_any_other_is_named() {
 #[test]
 fn a_hook_that_fails_is_no_fault_of_the_server() {
     let hosted = Hosted::new();
-    let hook = hosted.spot.tree("hooks").file("post-checkout", b"#!/bin/sh\nexit 1\n").mode("post-checkout", 0o755);
+    let hook = hosted
+        .spot
+        .tree("hooks")
+        .file("post-checkout", b"#!/bin/sh\necho 404 Not Found >&2\nexit 1\n")
+        .mode("post-checkout", 0o755);
     let config = hosted.spot.join("config");
     fs_err::write(&config, format!("[core]\n\thooksPath = {}\n", hook.path().display())).unwrap();
     let ran = hosted.calve(&["clone", &hosted.url(), "new"]).env("GIT_CONFIG_GLOBAL", &config).fails(1);

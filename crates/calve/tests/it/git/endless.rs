@@ -1,6 +1,6 @@
 //! Sources whose history is cut off. In a partial clone of one, git starts git without end to fetch commits that exist nowhere.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use calve_testkit::git;
@@ -127,20 +127,25 @@ fn a_shallow_source_that_cannot_be_looked_at_is_given_up() {
     assert_eq!(codes(&ran), ["source_shallow"]);
 }
 
-/// The clone is from a time when its origin had its whole history.
-#[test]
-fn a_partial_clone_is_not_fetched_into_without_end() {
-    let hosted = Hosted::new();
-    git(&hosted.repository, ["config", "uploadpack.allowFilter", "true"]);
+/// Makes `partial`, a clone from a time when its origin had its whole history, and has `then` change it. Returns the origin.
+fn cut_off(hosted: &Hosted, purpose: &str, then: impl FnOnce(&Path)) -> PathBuf {
     let origin = hosted.spot.join("origin");
     fs_err::rename(&hosted.repository, &origin).unwrap();
     let url = format!("file://{}", origin.display());
-    hosted.calve(&["clone", "-q", "--for", "history", &url, "partial"]).succeeds();
-    let before = hosted.git("partial", &["for-each-ref"]);
+    hosted.calve(&["clone", "-q", "--for", purpose, &url, "partial"]).succeeds();
+    then(&hosted.spot.join("partial"));
     fs_err::rename(&origin, &hosted.repository).unwrap();
     hosted.push();
     hosted.push();
-    shallow(&hosted, "origin");
+    shallow(hosted, "origin");
+    origin
+}
+
+#[test]
+fn a_partial_clone_is_not_fetched_into_without_end() {
+    let hosted = Hosted::new();
+    let origin = cut_off(&hosted, "history", |_| ());
+    let before = hosted.git("partial", &["for-each-ref"]);
     let tip = git(&origin, ["rev-parse", "main"]);
     git(&origin, ["update-ref", "refs/pull/7/head", &tip]);
     for arguments in [&["fetch", "-C", "partial"][..], &["fetch", "-C", "partial", "main"]] {
@@ -160,4 +165,28 @@ fn a_partial_clone_is_not_fetched_into_without_end() {
     git(&origin, ["fetch", "-q", "--unshallow", hosted.repository.to_str().unwrap()]);
     ends(hosted.calve(&["fetch", "-C", "partial"])).ended(0);
     assert_eq!(hosted.git("partial", &["rev-parse", "origin/main"]), tip);
+}
+
+/// Contents and trees are fetched by themselves. A commit at which the origin's history is cut off asks for itself without end.
+#[test]
+fn what_a_partial_clone_lacks_is_not_fetched_without_end() {
+    let hosted = Hosted::new();
+    let origin = cut_off(&hosted, "history", |_| ());
+    let tip = git(&origin, ["rev-parse", "main"]);
+    let run = |words: &[&str]| {
+        let command = alone(calve(["worktree"]).args(words).within(hosted.spot.join("partial")));
+        let ran = ends(command.env("CALVE_HOME", hosted.spot.join("home")));
+        nobody_is_left_in(&hosted.spot);
+        ran
+    };
+    for words in [&["add", "--base", &tip, "new"][..], &["add", "--detach", "--path", "../new", &tip]] {
+        let ran = run(words);
+        ran.ended(1);
+        ran.says(&["the source is a shallow repository"]).hints();
+        assert!(!hosted.spot.join("new").exists());
+    }
+    for words in [&["add", "same"][..], &["list"], &["prune", "--merged", "-n"], &["remove", "--yes", "same"]] {
+        run(words).ended(0);
+    }
+    assert_eq!(hosted.git("partial", &["worktree", "list"]).lines().count(), 1);
 }

@@ -1,6 +1,6 @@
 //! Secrets in a URL or in git's configuration are printed nowhere.
 
-use calve_testkit::git;
+use calve_testkit::{git, matrix};
 
 use super::host::HostFault;
 use super::{Hosted, alone};
@@ -49,7 +49,7 @@ fn a_token_in_a_url_is_in_no_plan_and_no_error() {
         format!("http://127.0.0.1?{TOKEN}"),
     ];
     for url in &urls {
-        for purpose in ["dev", "ci", "history"] {
+        for purpose in matrix(["dev", "ci", "history"]) {
             let base = ["clone", "--for", purpose];
             tells_nothing(&hosted.calve(&[&base[..], &["-n", url]].concat()).run());
             tells_nothing(&hosted.calve(&[&base[..], &["-n", "--json", url]].concat()).run());

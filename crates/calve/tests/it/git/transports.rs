@@ -117,6 +117,20 @@ fn with_an_old_protocol_the_requests_are_unknown_and_the_rest_holds() {
 }
 
 #[test]
+fn what_a_host_without_git_sends_is_not_counted() {
+    let hosted = Hosted::new();
+    let received = |words: &[&str]| {
+        git_command(&hosted.repository).arg("update-server-info").status().unwrap();
+        let ran = hosted.calve(words).env("GIT_SMART_HTTP", "0").succeeds();
+        let ran = ran.says(&["objects of unknown size received"]);
+        ran.json()["bytes_received"].clone()
+    };
+    assert_eq!(received(&["clone", "--json", "--for", "dev", &hosted.url(), "new"]), Value::Null);
+    hosted.push();
+    assert_eq!(received(&["fetch", "--json", "-C", "new"]), Value::Null);
+}
+
+#[test]
 fn on_a_terminal_progress_is_one_line_that_goes() {
     let hosted = Hosted::new();
     let line = ["git", "clone", "--for", "dev", &hosted.url(), "new"];

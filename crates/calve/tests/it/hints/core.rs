@@ -57,7 +57,7 @@ pub(super) const CASES: &[Case] = &[
         "RefreshTemplate",
         "mkdir d at; calve template create --at at deps d; calve rm --wait at",
         "calve cp @deps copy",
-        "make it anew: calve template refresh deps",
+        "rebuild it: calve template refresh deps",
         r#"mkdir at; eval "${HINT#*: }"; calve cp @deps copy"#,
     ),
     case(
@@ -71,21 +71,21 @@ pub(super) const CASES: &[Case] = &[
         "RefreshOrRemoveTemplate",
         "mkdir d; calve template create deps d",
         "calve template create deps d",
-        "make it anew with `calve template refresh deps`, or remove it with `calve template remove deps`",
+        "rebuild it with `calve template refresh deps`, or remove it with `calve template remove deps`",
         "calve template refresh deps; calve template remove deps; calve template create deps d",
     ),
     case(
         "VerifyTemplate",
         r#"mkdir d; echo 1 >d/mark; calve template create deps d; find "$CALVE_HOME" -name mark -exec cp file {} \;"#,
         "calve cp @deps copy",
-        "`calve template verify deps` shows what differs; `calve template refresh deps` makes it again",
+        "`calve template verify deps` shows what differs; `calve template refresh deps` rebuilds it",
         "! calve template verify deps; calve template refresh deps; calve cp @deps copy",
     ),
     case(
         "ChooseFileSystemForLargeFiles",
         "seq 1000 >large",
         "trap '' XFSZ; ulimit -f 1; calve cp --strategy copy large new",
-        "the destination's file system allows smaller files only: clone to another one",
+        "the file is too large for the destination's file system: clone to another one",
         "calve cp large new",
     ),
     // What all of the machine, a device or a server would have to fail for.

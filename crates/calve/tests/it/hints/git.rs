@@ -85,7 +85,7 @@ pub(super) const CASES: &[Case] = &[
         "KeepHiddenOrForce",
         "calve worktree add -q new; git -C ../r.new update-index --skip-worktree file; echo 2 >../r.new/file",
         "calve worktree remove new",
-        "keep a copy elsewhere, or run `git update-index --no-skip-worktree FILE` and commit it; `-f` loses it",
+        "keep a copy elsewhere, or run `git update-index --no-skip-worktree FILE` and commit it; `-f` discards it",
         "git -C ../r.new update-index --no-skip-worktree file; git -C ../r.new commit -qam x; calve worktree remove new",
     ),
     case(
@@ -99,7 +99,7 @@ pub(super) const CASES: &[Case] = &[
         "CommitNestedOrForce",
         "calve worktree add -q new; git clone -q . ../r.new/n; echo 2 >../r.new/n/file; echo n >>.git/info/exclude",
         "calve worktree remove new",
-        "commit and push them, or move it away; `-f` loses them",
+        "commit and push them, or move it away; `-f` discards them",
         "git -C ../r.new/n commit -qam x; git -C ../r.new/n push -q origin HEAD:new2; calve worktree remove new",
     ),
     case(
@@ -113,7 +113,7 @@ pub(super) const CASES: &[Case] = &[
         "BranchNestedOrForce",
         "calve worktree add -q new; git clone -q . ../o; git -C ../o worktree add -q --detach ../r.new/n; git -C ../r.new/n commit -q --allow-empty -m x; echo n >>.git/info/exclude",
         "calve worktree remove new",
-        "keep them with `git branch NAME HEAD` in it; `-f` loses them",
+        "keep them with `git branch NAME HEAD` in it; `-f` discards them",
         "git -C ../r.new/n branch NAME HEAD; calve worktree remove new",
     ),
     case(
@@ -141,7 +141,7 @@ pub(super) const CASES: &[Case] = &[
         "MoveIgnoredOrForce",
         "echo '*.log' >.git/info/exclude; calve worktree add -q new; truncate -s 200M ../r.new/big.log",
         "calve worktree remove new",
-        "move those that you need out of the worktree; `-f` loses all of them",
+        "move those that you need out of the worktree; `-f` discards all of them",
         "mv ../r.new/big.log ..; calve worktree remove new",
     ),
     case(
@@ -220,7 +220,7 @@ pub(super) const CASES: &[Case] = &[
         "RemoveLeases",
         "printf '[ports]\\nweb = 20600\\n' >.calve.toml; mkdir -p \"$CALVE_HOME/ports\"; echo x >\"$CALVE_HOME/ports/leases\"",
         "calve env 2>&1 | sed \"s|$CALVE_HOME|HOME|\" >&2; false",
-        "remove it (`rm HOME/ports/leases`): worktrees then get ports anew",
+        "remove it (`rm HOME/ports/leases`): worktrees then get new ports",
         "rm \"$CALVE_HOME/ports/leases\"; calve env",
     ),
     case(

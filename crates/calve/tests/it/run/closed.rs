@@ -5,7 +5,7 @@ use std::process::Command;
 
 use calve_testkit::{Aspect, FileSystem, SplitMix64, UnprivilegedUser, assert_same_except, require_root, rounds};
 
-use super::{listed_in, place, run};
+use super::{listed_in, place, places, run};
 use crate::program::Reachable;
 use crate::spot::Spot;
 
@@ -38,8 +38,7 @@ fn closed_directories_of_ones_own_are_no_obstacle() {
         return;
     }
     let reachable = Reachable::new();
-    for file_system in FileSystem::ALL {
-        let Some(spot) = Spot::on(file_system).and_then(place) else { continue };
+    for spot in places().filter_map(place) {
         for (made, script) in [
             (
                 "mkdir ro; echo 1 >ro/f; echo 1 >ro/h; chmod 555 ro",

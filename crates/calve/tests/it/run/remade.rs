@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-use calve_testkit::{FileSystem, SplitMix64, UnprivilegedUser, git, require_root, rounds};
+use calve_testkit::{SplitMix64, UnprivilegedUser, git, require_root, rounds};
 
 use super::{listed, listed_in, place, places, run};
 use crate::program::{Calve, Reachable};
@@ -202,7 +202,7 @@ fn random_script(seed: u64) -> String {
             4 => format!("mv -T {one} {other}"),
             5 => format!("rm -rf {one}; echo {number} > {one}"),
             6 => format!("chown {} .", ["7:8", "0:0", "0:9", "7:0"][pick(4)]),
-            7 => format!("chmod {} .", ["1755", "2750", "0711", "3775"][pick(4)]),
+            7 => format!("chmod {} .", ["1755", "2750", "0711", "3775", "4711", "6770"][pick(6)]),
             8 => format!("setfacl {} .", ["-m u:7:rx", "-b", "-d -m u:8:rwx", "-k"][pick(4)]),
             // `git apply` makes nothing in place of a link that leads to itself.
             9 => format!("ln -sfnT gone/{other} {one}"),
@@ -220,8 +220,7 @@ fn random_scripts_leave_what_they_saw() {
     if !require_root("file systems of its own") {
         return;
     }
-    for file_system in FileSystem::ALL {
-        let Some(spot) = Spot::on(file_system).and_then(place) else { continue };
+    for spot in places().filter_map(place) {
         // Each script goes on from what the last one has left.
         for seed in 0..rounds(50) as u64 {
             assert_as_seen(&spot, &random_script(seed));
@@ -237,8 +236,7 @@ fn random_scripts_of_a_user_leave_what_they_saw() {
     }
     let reachable = Reachable::new();
     let owner = format!("{0}:{0}", UnprivilegedUser::UID);
-    for file_system in FileSystem::ALL {
-        let Some(spot) = Spot::on(file_system).and_then(place) else { continue };
+    for spot in places().filter_map(place) {
         let owned = Command::new("chown").args(["-hR", &owner, "."]).current_dir(&*spot).status();
         assert!(owned.unwrap().success());
         for seed in 0..rounds(30) as u64 {

@@ -31,7 +31,7 @@ fn a_registry_that_lies_or_fails_publishes_nothing() {
     pushed(&spot, &server);
     server.rule(|asked| if asked.is_blob() { Answer::Change(|_, body| body[0] ^= 1) } else { Answer::Pass });
     pull(&spot, "other", &server, "shop").fails(1).says(&[
-        "has another digest",
+        "has the wrong digest",
         "hint: look at the log of the registry, or of a proxy in front of it; if the image is damaged, delete it and its layers there, and push it again\n",
     ]);
     server.rule(
@@ -266,10 +266,10 @@ fn an_image_cannot_write_outside_of_its_template() {
         template(&spot, "other", &["remove", "-q", "t"]).succeeds();
     }
     pulled(&file("./a", b"1"), &[]).fails(1).says(&["fewer files than"]);
-    pulled(&file("./a", b"1"), &[("a", b"12")]).fails(1).says(&["`a` has another size"]);
+    pulled(&file("./a", b"1"), &[("a", b"12")]).fails(1).says(&["`a` has a different size"]);
     pulled(&file("./a", b"1"), &[("a", b"2")])
         .fails(1)
-        .says(&["is not as its manifest says: `a` differs", "hint: pull to a file system that keeps modes, times and extended attributes (`--at`), or push the template again\n"]);
+        .says(&["does not match its manifest: `a` differs", "hint: pull to a file system that keeps modes, times and extended attributes (`--at`), or push the template again\n"]);
     has_nothing(&spot, "other");
     spot.holds(&["other"]);
 }
@@ -319,7 +319,7 @@ fn what_an_image_claims_of_its_manifests_parts_is_not_believed() {
         pull(&spot, "other", &server, "shop:lies")
     };
     for frame in [changed[0], known[0]] {
-        pulled(frame, &|length| length - 1).fails(1).says(&["a part of a blob that has another hash"]);
+        pulled(frame, &|length| length - 1).fails(1).says(&["a part of a blob with the wrong hash"]);
         template(&spot, "other", &["verify", "-q", "shop"]).succeeds();
     }
     // More than any manifest has: it is fetched as a whole, and is as it was sent.
@@ -360,7 +360,7 @@ fn a_delta_cannot_write_outside_of_its_template() {
         (format!("{}{added}", file("./c", b"2")), None, "is not in order"),
         (format!("{added}{added}"), None, "is not in order"),
         (added.replace("0644", "4755"), None, "has a line that is not valid"),
-        (added.clone(), None, "its manifest has another key"),
+        (added.clone(), None, "its manifest has the wrong key"),
     ] {
         pulled(&delta, base_key, &[("b", b"2")], "").fails(1).says(&[what]);
     }
@@ -369,7 +369,7 @@ fn a_delta_cannot_write_outside_of_its_template() {
     let good = format!("{ROOT}{}{added}{link}", file("./a", b"1"));
     pulled(&added, None, &[("b", b"2"), ("c", b"2")], &good).fails(1).says(&["more files than"]);
     pulled(&added, None, &[], &good).fails(1).says(&["fewer files than"]);
-    pulled(&added, None, &[("b", b"3")], &good).fails(1).says(&["is not as its manifest says: `b` differs"]);
+    pulled(&added, None, &[("b", b"3")], &good).fails(1).says(&["does not match its manifest: `b` differs"]);
     // A layer that has more entries than the delta names, a delta against nothing, and a chain without end.
     let of = |change: &dyn Fn(&mut Vec<Value>)| {
         let delta = (&*added, 1, &tar(&[("b", b"2")])[..]);
@@ -381,13 +381,13 @@ fn a_delta_cannot_write_outside_of_its_template() {
         pull(&spot, "other", &Server::of(paths), "t").fails(1)
     };
     of(&|layers| layers[2]["annotations"]["dev.calve.template.range"] = "0-2".into())
-        .says(&["its layers lack entries, or have some twice"]);
+        .says(&["its layers lack or repeat entries"]);
     of(&|layers| layers[3]["annotations"]["dev.calve.template.base"] = ().into()).hints();
     of(&|layers| drop(layers[3]["annotations"].as_object_mut().unwrap().remove("dev.calve.template.base")))
-        .says(&["it has a delta that is against nothing"]);
+        .says(&["it has a delta without a base"]);
     of(&|layers| layers[3]["annotations"]["dev.calve.template.base"] = "".into())
-        .says(&["it has a delta against another manifest than the one it names"]);
-    of(&|layers| layers.rotate_left(2)).says(&["its manifest has another key"]);
+        .says(&["its delta's base is not the manifest that it names"]);
+    of(&|layers| layers.rotate_left(2)).says(&["its manifest has the wrong key"]);
     of(&|layers| {
         let last = layers[3].clone();
         layers.extend(std::iter::repeat_n(last, 100));

@@ -6,7 +6,7 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use calve_testkit::{Aspect, assert_same_except, require_program};
+use calve_testkit::{Aspect, assert_same_except, matrix, require_program};
 use serde_json::Value;
 
 use super::server::{Answer, Asked, Server, answer};
@@ -189,10 +189,10 @@ fn a_database_that_nobody_pushed_for_these_files() {
 #[test]
 fn every_engine_travels() {
     let rows = "CREATE TABLE test.t (a int PRIMARY KEY); INSERT INTO test.t VALUES (1), (2), (3)";
-    for (engine, fill, query, answer) in [
-        (MARIADB, rows, "SELECT count(*), sum(a) FROM test.t", "3\t6"),
+    for (engine, fill, query, answer) in matrix([
         (REDIS, "SET greeting hello", "GET greeting", "hello"),
-    ] {
+        (MARIADB, rows, "SELECT count(*), sum(a) FROM test.t", "3\t6"),
+    ]) {
         let Some(machines) = Machines::new(engine, fill) else { continue };
         machines.push().succeeds();
         machines.pull("other").succeeds();

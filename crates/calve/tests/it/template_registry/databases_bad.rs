@@ -24,9 +24,9 @@ fn a_registry_that_lies_publishes_nothing() {
         true => Answer::Change(|_, body| body[5] ^= 1),
         false => Answer::Pass,
     });
-    machines.pull("other").fails(1).says(&["a part of a blob that has another hash", "hint: look at the log"]);
+    machines.pull("other").fails(1).says(&["a part of a blob with the wrong hash", "hint: look at the log"]);
     server.rule(move |asked| if is_index(asked) { Answer::Change(|_, body| body[5] ^= 1) } else { Answer::Pass });
-    machines.pull("other").fails(1).says(&["has another digest"]);
+    machines.pull("other").fails(1).says(&["has the wrong digest"]);
     server.rule(|asked| match asked.is_blob() {
         true => Answer::Change(|_, body| body.truncate(body.len() / 2)),
         false => Answer::Pass,
@@ -212,10 +212,10 @@ fn an_index_that_lies_is_refused() {
         (index(&vec![twice; 100_000]), &frame, "a chunk outside of its layer"),
         (index(&[(right_hash, size, 0)]), &frame, "an impossible size"),
         (good.clone(), &padded, "a layer is too large"),
-        (index(&[(&hash(b"else"), size, compressed)]), &frame, "another hash"),
+        (index(&[(&hash(b"else"), size, compressed)]), &frame, "the wrong hash"),
         (index(&[(&hash(b"else"), size, compressed)]), &with_end, "whose chunks have other hashes"),
         (index(&[(right_hash, size, bomb.len() as u64)]), &bomb, "an impossible size"),
-        (index(&[(right_hash, 65_536, bomb.len() as u64)]), &bomb, "another hash"),
+        (index(&[(right_hash, 65_536, bomb.len() as u64)]), &bomb, "the wrong hash"),
         (json!({ "format": 2, "directories": [], "files": [] }), &frame, "of another version"),
     ] {
         pulled(&index, layer).fails(1).says(&[what]);

@@ -15,7 +15,11 @@ use crate::spot::{Spot, eventually, names};
 
 /// A directory, and what its entries are about to become.
 fn first(spot: &Spot) {
-    for number in 0..500_u64 {
+    first_of(spot, 500);
+}
+
+fn first_of(spot: &Spot, files: u64) {
+    for number in 0..files {
         let contents = SplitMix64::new(number).bytes(8_000);
         spot.tree("src").file(format!("d{:02}/f{number:04}", number / 50), contents);
     }
@@ -68,9 +72,9 @@ fn change(spot: &Spot) {
 }
 
 /// A template of it, pushed and pulled.
-fn first_pulled(server: &Server) -> Spot {
+fn first_pulled(server: &Server, files: u64) -> Spot {
     let spot = Spot::anywhere();
-    first(&spot);
+    first_of(&spot, files);
     create(&spot);
     push(&spot, server, "shop").succeeds();
     pull(&spot, "other", server, "shop").succeeds();
@@ -144,7 +148,7 @@ fn tagged(image: &str, tag: &str) -> String {
 #[test]
 fn a_new_tag_is_a_delta_to_the_newest_image_that_is_known_here() {
     let Some(server) = Server::new() else { return };
-    let spot = first_pulled(&server);
+    let spot = first_pulled(&server, 500);
     let sent =
         |receipt: &Value| (receipt["kept_layers"].as_u64().unwrap() > 0, receipt["sent_bytes"].as_u64().unwrap());
     let full = image_bytes(&server, "shop");
@@ -174,6 +178,9 @@ fn a_new_tag_is_a_delta_to_the_newest_image_that_is_known_here() {
     let refused =
         template(&spot, "fresh", &[&words[..], &["--base", "../x", &reference("commit-4")]].concat()).fails(2);
     refused.says(&["`../x` is not a tag"]);
+    template(&spot, "blank", &["create", "-q", "mine", "src"]).succeeds();
+    let full = template(&spot, "blank", &[&words[..], &["--base", "nowhere", &reference("commit-4")]].concat());
+    full.succeeds().says(&["a full image was sent: there is no image `nowhere`, or no delta to it is worth it"]);
     // One that the registry does not have is no base, and the image is a full one.
     let notes = spot.join("home/templates/images");
     let [note] = &names(&notes)[..] else { panic!() };
@@ -236,7 +243,7 @@ impl Drop for Unmounted {
 fn a_chain_of_deltas_ends_with_a_full_image() {
     let Some(server) = Server::new() else { return };
     let spot = Spot::anywhere();
-    first(&spot);
+    first_of(&spot, 100);
     create(&spot);
     let mut lengths = Vec::new();
     for round in 0..11 {
@@ -260,7 +267,7 @@ fn a_chain_of_deltas_ends_with_a_full_image() {
     // A fifth of the bytes is too much for a delta, also if it comes bit by bit.
     let mut lengths = Vec::new();
     for part in 0..4_u64 {
-        for number in part * 38..(part + 1) * 38 {
+        for number in part * 8..(part + 1) * 8 {
             let path = spot.join(format!("src/d{:02}/f{number:04}", number / 50));
             fs_err::write(path, SplitMix64::new(10_000 + number).bytes(8_000)).unwrap();
         }
@@ -276,7 +283,7 @@ fn a_chain_of_deltas_ends_with_a_full_image() {
 #[test]
 fn names_that_look_like_whiteouts_make_a_full_image() {
     let Some(server) = Server::new() else { return };
-    let spot = first_pulled(&server);
+    let spot = first_pulled(&server, 100);
     for (path, is_delta) in
         [("d00/.wh.f0001", false), (".wh..wh..opq", false), (".wh.d00/x", false), ("d00/.whatever", true)]
     {
@@ -335,7 +342,7 @@ fn a_pull_of_a_delta_goes_on_where_one_was_killed() {
 #[test]
 fn a_file_that_the_version_here_has_lost_comes_from_the_layers_before() {
     let Some(server) = Server::new() else { return };
-    let spot = first_pulled(&server);
+    let spot = first_pulled(&server, 500);
     let there = tree(&spot, "other", "shop");
     for damaged in ["d03/f0155", "d08/f0401", "time"] {
         fs_err::write(there.join(damaged), b"damaged").unwrap();

@@ -130,7 +130,7 @@ fn a_volume_is_made_used_and_removed() {
     assert_same(top.join("src"), top.join("dst"));
     host.calve(["remove", "work", "--yes"]).fails(1).says(&[
         "is attached",
-        "detach it first: calve volume detach work; `losetup -l` shows a loop device that somebody else has made",
+        "detach it first: calve volume detach work; `losetup -l` shows a loop device that Calve did not make",
     ]);
     host.detach("work");
     assert_eq!(host.listed("work")["attached"], false);

@@ -42,7 +42,7 @@ fn an_agent_is_set_up_after_it_was_shown_and_exactly_that_is_taken_away() {
         hook(&repo, &["install", agent, "--yes"]).succeeds();
         let written = files(&root);
         assert!(written.iter().any(|(_, text)| text.contains("mcp")), "{agent}: {written:?}");
-        hook(&repo, &["install", agent]).succeeds().says(&["as it should be"]);
+        hook(&repo, &["install", agent]).succeeds().says(&["up to date"]);
         assert_eq!(files(&root), written);
         hook(&repo, &["uninstall", agent, "-y"]).succeeds();
         assert!(files(&root).is_empty(), "{agent}");
@@ -133,7 +133,7 @@ fn files_with_mistakes_links_or_other_values_are_left_alone_and_told() {
     for (text, word) in [
         ("{\n  \"mcpServers\": {}\n  \"a\": 1\n}\n", "mistake"),
         ("{\"mcpServers\": ", "mistake"),
-        ("{\"mcpServers\": {\"calve\": {\"command\": \"/opt/calve\"}}}", "another value"),
+        ("{\"mcpServers\": {\"calve\": {\"command\": \"/opt/calve\"}}}", "a different value"),
         ("", "not a plain text file"),
     ] {
         let path = repo.join(".cursor/mcp.json");
@@ -153,7 +153,7 @@ fn files_with_mistakes_links_or_other_values_are_left_alone_and_told() {
         assert_eq!(fs_err::read_to_string(&path).unwrap(), expected);
     }
     repo.write(".codex/config.toml", "mcp_servers = { other = {} }\n");
-    hook(&repo, &["install", "codex", "--yes"]).fails(1).says(&["config.toml", "another value"]);
+    hook(&repo, &["install", "codex", "--yes"]).fails(1).says(&["config.toml", "a different value"]);
     hook(&repo, &["install", "vim"]).fails(2);
     hook(&repo, &["install", "claude", "/"]).fails(1).hints();
 }
@@ -191,7 +191,7 @@ fn a_setup_for_all_systems_is_not_hidden_by_one_for_unix() {
     let text = "{\"setup-worktree\": [\"npm ci\"]}\n";
     repo.write(".cursor/worktrees.json", text);
     let refused = hook(&repo, &["install", "cursor", "--yes"]).fails(1).hints();
-    refused.says(&["worktrees.json", "`setup-worktree` has another value already"]);
+    refused.says(&["worktrees.json", "`setup-worktree` already has a different value"]);
     // Nothing of Calve's is there.
     hook(&repo, &["uninstall", "cursor", "--yes"]).succeeds();
     assert_eq!(fs_err::read_to_string(repo.join(".cursor/worktrees.json")).unwrap(), text);
@@ -379,7 +379,7 @@ fn a_worktree_is_chosen_by_name_by_a_finder_or_from_a_list() {
     let one = PathBuf::from(repo.calve(["add", "-q", "one"]).succeeds().stdout.trim_end());
     assert_eq!(repo.calve(["cd", "one"]).succeeds().stdout.trim_end(), one.to_str().unwrap());
     assert_eq!(repo.calve(["cd", "main"]).succeeds().stdout.trim_end(), repo.path.to_str().unwrap());
-    repo.calve(["cd", "nowhere"]).fails(1).says(&["name one of those that `calve worktree list` shows"]);
+    repo.calve(["cd", "nowhere"]).fails(1).says(&["choose one from `calve worktree list`"]);
     repo.calve(["cd"]).fails(2).hints();
     // git alone, and a finder that takes the given line.
     let programs = repo.spot.join("bin");

@@ -33,7 +33,7 @@ fn branches_and_places_that_are_taken_are_refused() {
     refused(&repo, &["main"], &["is checked out in"]);
     repo.add(["x"]);
     refused(&repo, &["x"], &["is checked out in"]);
-    refused(&repo, &["--base", "HEAD", "x"], &["exists already"]);
+    refused(&repo, &["--base", "HEAD", "x"], &["already exists"]);
     fs_err::create_dir(repo.spot.join("proj.y")).unwrap();
     refused(&repo, &["y"], &["already exists"]);
     refused(&repo, &["--path", "../a\nb", "z"], &["not a name"]);
@@ -67,13 +67,17 @@ fn a_branch_that_is_being_rebased_or_bisected_is_refused() {
     // Its own place is taken too.
     assert!(!try_git(&linked, ["rebase", "main"]).status.success());
     refused(&repo, &["topic"], &[&format!("is being rebased in `{}`", linked.display())]);
-    repo.calve(["remove", "topic"]).fails(1).says(&["a rebase that is not finished"]);
+    repo.calve(["remove", "topic"]).fails(1).says(&["an unfinished rebase"]);
     repo.git(["branch", "other", "main"]);
     write(
         &repo.join(".git/worktrees/proj.topic/rebase-merge/update-refs"),
         &format!("refs/heads/other\n{0}\n{0}\n", "0".repeat(40)),
     );
     repo.calve(["remove", "other"]).fails(1).says(&["there is no worktree"]);
+    for words in [["remove", "-nfD", "topic"], ["remove", "-fD", "topic"]] {
+        repo.calve(words).succeeds().says(&["no branch is checked out in it, so none is deleted"]);
+    }
+    assert_eq!(repo.git(["branch", "--list", "topic"]), "  topic\n");
 }
 
 #[test]

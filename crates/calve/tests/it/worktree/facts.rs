@@ -19,7 +19,7 @@ const SAID: [(&str, &str); 15] = [
     ("other_values", "`.env` sets DATABASE_URL too"),
     ("branch", "warning: the server of `origin` could not be asked whether it has a branch `"),
     ("warning", "warning: git's hook post-checkout failed"),
-    ("references", "of what pointed out of the new worktree, 1 repaired and 0 dropped"),
+    ("references", "references to other worktrees: 1 repaired, 0 dropped"),
     ("references", "`node_modules/out` still names `"),
     ("uncommitted", "1 uncommitted change stays in `"),
     ("left", "left out `a.log`: excluded by .calve.toml"),

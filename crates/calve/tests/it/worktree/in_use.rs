@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use calve_testkit::{FileSystem, require_program};
 use serde_json::json;
 
+use super::mcp::Session;
 use super::repo::{Repo, with_environment};
 use crate::program::{RunResult, calve};
 
@@ -93,6 +94,12 @@ fn a_database_that_is_written_to_between_the_copies_of_its_files_is_named() {
     let created = hook.env("CALVE_HOME", repo.spot.join("home")).succeeds();
     checkpoint.has_happened();
     assert!(created.stderr.contains(&warning("ignored/a.db")), "{}", created.stderr);
+
+    let agent = Session::with(&repo.spot.join("home"), &[&repo.path]);
+    let checkpoint = Checkpoint::when_opened(&log, &database);
+    let made = agent.call("create_worktree", json!({"branch": "four"})).unwrap();
+    checkpoint.has_happened();
+    assert!(made["notes"].as_array().unwrap().contains(&json!(warning("ignored/a.db"))), "{made}");
 
     let quiet = repo.calve(["add", "--json", "quiet"]).succeeds();
     assert_eq!(quiet.json()["clone"]["changed"], json!([]), "{}", quiet.stderr);

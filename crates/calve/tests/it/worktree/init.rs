@@ -20,7 +20,7 @@ fn a_configuration_is_written_once_and_new_worktrees_follow_it() {
     let command = "git add :/.calve.toml && git commit -m 'calve init'";
     let words = ["--port", &port, "--engine", "postgres", "--create", create];
     init(&words).succeeds().says(&["wrote `.calve.toml`; commit it", command]);
-    init(&[]).fails(1).says(&[".calve.toml` is there already"]).hints();
+    init(&[]).fails(1).says(&[".calve.toml` already exists"]).hints();
     let committed = std::process::Command::new("sh").args(["-ec", command]).current_dir(repo.join("src")).status();
     assert!(committed.unwrap().success());
     let lacks = "the service `db` has no data: the create command of this project is not approved";

@@ -145,6 +145,26 @@ fn files_in_git_lfs_are_cloned_where_they_are_there_and_fetched_where_not() {
 }
 
 #[test]
+fn a_filter_that_fails_in_git_status_is_told_in_gits_words() {
+    let repo = Repo::anywhere();
+    repo.write(".gitattributes", "*.bin filter=lfs\n");
+    repo.write("a.bin", "pointer\n");
+    repo.commit("large");
+    let x = repo.add(["x"]);
+    repo.git(["config", "filter.lfs.required", "true"]);
+    repo.git(["config", "filter.lfs.clean", "no-such-lfs clean -- %f"]);
+    for worktree in [&repo.path, &x] {
+        fs_err::write(worktree.join("a.bin"), "changed\n").unwrap();
+    }
+    for (words, place) in [(["add", "y"], &repo.path), (["remove", "x"], &x)] {
+        let there = format!("failed in `{}`", place.display());
+        repo.calve(words).fails(1).says(&["git status", &there, "no-such-lfs", "hint: that is git's own message"]);
+    }
+    assert_eq!(repo.worktrees().len(), 2);
+    nothing_left(&repo.spot);
+}
+
+#[test]
 fn references_that_are_not_files_are_refused() {
     let repo = Repo::anywhere();
     let place = repo.spot.join("tables");

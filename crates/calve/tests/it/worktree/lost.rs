@@ -170,9 +170,9 @@ fn a_nested_repository_with_work_of_its_own_is_not_removed_unless_forced() {
     let nested = NestedFixture::new();
     let named = "node_modules/own-work";
     write(&nested.at.join("new"), "n\n");
-    nested.is_kept(&[named, "not committed"]);
+    nested.is_kept(&[named, "uncommitted changes"]);
     git(&nested.at, ["add", "new"]);
-    nested.is_kept(&[named, "not committed"]);
+    nested.is_kept(&[named, "uncommitted changes"]);
     git(&nested.at, ["stash", "-q"]);
     nested.is_kept(&[named, "commits"]);
     git(&nested.at, ["stash", "drop", "-q"]);
@@ -201,7 +201,7 @@ fn what_git_does_not_show_of_a_nested_repository_is_not_removed_unless_forced() 
     git(&nested.at, ["-c", "sequence.editor=echo break >", "rebase", "-q", "-i", "--autostash", "HEAD~1"]);
     nested.is_kept(&[named, "rebase"]);
     git(&nested.at, ["rebase", "--abort"]);
-    nested.is_kept(&[named, "not committed"]);
+    nested.is_kept(&[named, "uncommitted changes"]);
     git(&nested.at, ["checkout", "-q", "."]);
     nested.goes(&[]);
 }
@@ -233,7 +233,7 @@ fn a_mirror_has_nothing_of_its_own() {
     fs_err::remove_dir_all(&nested.at).unwrap();
     // Without the way by which its references came, they may be anything.
     git(&mirror, ["config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"]);
-    let ran = nested.repo.calve(["remove", "x"]).fails(1).says(&["push them, or move it away; `-f` loses them"]);
+    let ran = nested.repo.calve(["remove", "x"]).fails(1).says(&["push them, or move it away; `-f` discards them"]);
     ran.says(&["target/mirror.git", "commits"]).hints();
     git(&mirror, ["config", "remote.origin.fetch", "+refs/*:refs/*"]);
     nested.goes(&[]);
@@ -245,7 +245,7 @@ fn a_registered_worktree_inside_of_another_is_not_removed_with_its_work() {
     let inner = nested.path.join(".worktrees/inner");
     nested.repo.git(["worktree", "add", "-q", "-b", "inner", inner.to_str().unwrap()]);
     write(&inner.join("new"), "n\n");
-    nested.is_kept(&[".worktrees/inner", "not committed"]);
+    nested.is_kept(&[".worktrees/inner", "uncommitted changes"]);
     fs_err::remove_file(inner.join("new")).unwrap();
     nested.repo.git(["worktree", "lock", inner.to_str().unwrap()]);
     nested.is_kept(&[".worktrees/inner", "locked"]);
@@ -285,7 +285,7 @@ fn a_nested_repository_runs_no_program_of_its_own() {
             git(at, ["config", &format!("filter.{driver}.{what}"), &touch]);
         }
         write(&at.join("src/main.ts"), &format!("changed {driver}\n"));
-        nested.is_kept(&["node_modules/own-work", "not committed"]);
+        nested.is_kept(&["node_modules/own-work", "uncommitted changes"]);
         assert!(!ran.exists(), "a program that the nested repository names was run: {driver:?}");
     }
     nested.goes(&["-f"]);
@@ -301,9 +301,9 @@ fn what_git_is_in_the_middle_of_is_not_lost() {
     let rebase = ["-c", "sequence.editor=sed -i 1ibreak", "rebase", "-q", "-i", "--autostash", "HEAD~1"];
     git(&path, rebase);
     is_clean(&path);
-    repo.calve(["remove"]).arg(&path).fails(1).says(&["finish it, or abandon it with `", "rebase", "not finished"]);
+    repo.calve(["remove"]).arg(&path).fails(1).says(&["finish it, or abandon it with `", "rebase", "unfinished"]);
     git(&path, ["rebase", "--abort"]);
-    repo.calve(["remove"]).arg(&path).fails(1).says(&["not committed"]).hints();
+    repo.calve(["remove"]).arg(&path).fails(1).says(&["uncommitted changes"]).hints();
     git(&path, ["checkout", "-q", "."]);
     repo.calve(["remove", "x"]).succeeds();
 }
@@ -371,7 +371,7 @@ fn a_nested_repository_that_the_donor_keeps_does_not_hold_its_copy_back() {
             write(&copy.join("file"), "stashed\n");
             git(copy, ["stash", "-q"]);
         }),
-        ("not committed", &|copy, _| write(&copy.join("file"), "changed\n")),
+        ("uncommitted changes", &|copy, _| write(&copy.join("file"), "changed\n")),
         ("commits", &|_, donor| fs_err::remove_dir_all(donor).unwrap()),
         // Only a reflog leads there any more.
         ("commits", &|_, donor| drop(git(donor, ["reset", "-q", "--hard", "first"]))),
@@ -409,7 +409,7 @@ fn a_nested_repository_that_the_donor_keeps_does_not_hold_its_copy_back() {
     commit(&inner);
     let own = git(&inner, ["rev-parse", "HEAD"]);
     git(&inner, ["reset", "-q", "--hard", "HEAD~1"]);
-    repo.calve(["remove"]).arg(&path).fails(1).says(&[&format!("none of its remotes has ({})", &own[..12])]);
+    repo.calve(["remove"]).arg(&path).fails(1).says(&[&format!("on none of its remotes ({})", &own[..12])]);
     repo.calve(["remove", "-f"]).arg(&path).succeeds();
     // A shallow donor lacks what its commits came from; another worktree has it all, and one inside goes along.
     let path = repo.add(["deep"]);
@@ -502,7 +502,7 @@ fn commits_of_a_repository_inside_that_only_a_tag_or_a_log_has_are_kept() {
     ];
     for (at, one) in only_here.into_iter().enumerate() {
         let path = with_inner(&repo, &remote, at, one);
-        repo.calve(["remove"]).arg(&path).fails(1).says(&["`inner`", "none of its remotes has"]).hints();
+        repo.calve(["remove"]).arg(&path).fails(1).says(&["`inner`", "on none of its remotes"]).hints();
         repo.calve(["remove", "-f"]).arg(&path).succeeds();
     }
     eventually_nothing_left(&repo.spot);

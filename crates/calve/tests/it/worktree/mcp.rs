@@ -8,11 +8,14 @@ use calve_testkit::{SplitMix64, rounds};
 use rmcp::ServiceExt as _;
 use rmcp::model::{CallToolRequestParams, ClientCapabilities, ClientConfig, Implementation};
 use rmcp::service::{RoleClient, RunningService};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::repo::{Repo, git_at as git, with_environment};
 use super::services::{POSTGRES, Shop};
+use crate::process::send;
 use crate::program::calve;
+use crate::spot::{eventually, eventually_nothing_left};
 
 const TOOLS: [&str; 7] = [
     "list_worktrees",
@@ -129,7 +132,7 @@ fn a_worktree_is_made_shown_and_removed_in_two_steps() {
     fs_err::write(next.join("work"), "").unwrap();
     assert_eq!(session.call("worktree_status", json!({"worktree": "next"})).unwrap()["dirty"], true);
     let refused = remove(json!({})).unwrap_err();
-    assert!(refused["error"].as_str().unwrap().contains("not committed"), "{refused}");
+    assert!(refused["error"].as_str().unwrap().contains("uncommitted changes"), "{refused}");
     // Nothing tells an agent how to lose it.
     assert_eq!(refused["hint"], "commit or stash them", "{refused}");
     fs_err::remove_file(next.join("work")).unwrap();
@@ -264,9 +267,13 @@ impl Lines {
     }
 
     pub(super) fn call(&mut self, id: u32, tool: &str, arguments: Value) -> Value {
-        let params = json!({"name": tool, "arguments": arguments});
-        self.ask(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
+        self.ask(request(id, tool, arguments))
     }
+}
+
+fn request(id: u32, tool: &str, arguments: Value) -> Value {
+    let params = json!({"name": tool, "arguments": arguments});
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
 impl Drop for Lines {
@@ -328,6 +335,48 @@ fn what_is_malformed_huge_or_outside_is_refused_and_the_server_goes_on() {
     // It ends with its client.
     lines.stdin = None;
     assert!(lines.child.wait().unwrap().success());
+}
+
+#[test]
+fn calls_at_once_for_one_branch_get_one_worktree() {
+    let repo = Repo::anywhere();
+    let mut lines = Lines::with(&home(&repo), &[&repo.path]);
+    for id in 1..4 {
+        lines.send(&request(id, "create_worktree", json!({"branch": "new"})).to_string());
+    }
+    let answers = [1, 2, 3].map(|_| lines.answer());
+    for answer in &answers {
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+        let made: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(made["path"].as_str(), repo.spot.join("proj.new").to_str(), "{answers:?}");
+    }
+    assert_eq!(repo.worktrees().len(), 2);
+}
+
+#[test]
+fn a_signal_ends_it_and_takes_back_what_was_being_made() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let repo = Repo::anywhere();
+        let mut idle =
+            server(&home(&repo), &[&repo.path]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let _input = idle.stdin.take();
+        let mut waiting = Lines::with(&home(&repo), &[&repo.path]);
+        repo.write(".calve.toml", "hooks.post-add = 'echo >begun.log; exec sleep 600'\n");
+        repo.commit("hook");
+        let within = with_environment(calve(["hook", "approve", "--yes"])).within(&repo.path);
+        within.env("CALVE_HOME", home(&repo)).succeeds();
+        let mut busy = Lines::with(&home(&repo), &[&repo.path]);
+        busy.send(&request(1, "create_worktree", json!({"branch": "new"})).to_string());
+        let begun = || repo.worktrees().iter().any(|path| path.join("begun.log").exists());
+        eventually("the hook runs", begun);
+        for child in [&mut idle, &mut waiting.child, &mut busy.child] {
+            send(child.id(), signal);
+            assert_eq!(child.wait().unwrap().code(), Some(130), "{signal:?}");
+        }
+        assert_eq!(repo.worktrees().len(), 1);
+        assert_eq!(repo.git(["branch", "--format=%(refname:short)"]), "main\n");
+        eventually_nothing_left(&repo.spot);
+    }
 }
 
 #[test]

@@ -26,11 +26,11 @@ fn merged_worktrees_are_listed_and_removed_when_that_is_wanted() {
     prune(&["-n"]).succeeds().says(&[&format!("would remove {line}")]);
     let planned = prune(&["-n", "--json"]).succeeds().json();
     assert_eq!((planned["merged"].as_array().unwrap().len(), &planned["merged"][0]["removed"]), (1, &false.into()));
-    prune(&["-n", "--older-than", "1h"]).succeeds().says(&["no worktree is merged"]);
+    prune(&["-n", "--older-than", "1h"]).succeeds().says(&["no merged worktree"]);
     // As old as what git wrote when it was made.
     let made = repo.join(".git/worktrees/proj.done/commondir");
     assert!(Command::new("touch").args(["-d", "30 days ago"]).arg(made).status().unwrap().success());
-    prune(&["-n", "--older-than", "31d"]).succeeds().says(&["no worktree is merged"]);
+    prune(&["-n", "--older-than", "31d"]).succeeds().says(&["no merged worktree"]);
     prune(&["-n", "--older-than", "14d"]).succeeds().says(&[&format!("would remove {line}")]);
     for wrong in ["1", "d", "-1d", "1y", "99999999999999999999d"] {
         prune(&["-n", "--older-than", wrong]).run().ended(2);
@@ -161,7 +161,7 @@ fn a_worktree_that_is_in_use_stays() {
     let ran = repo.calve(["prune", "--merged", "--older-than", "0h", "--yes", "--json"]).within(&here).succeeds();
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
-    let ran = ran.says(&["you are in it", "is inside", "locked", "not committed"]);
+    let ran = ran.says(&["you are in it", "is inside", "locked", "uncommitted changes"]);
     let document = ran.json();
     let mut kept: Vec<_> = document["kept"].as_array().unwrap().iter().map(|kept| path(&kept["path"])).collect();
     kept.sort();
@@ -197,7 +197,7 @@ fn a_branch_that_follows_itself_is_merged_nowhere() {
     repo.git(["symbolic-ref", "refs/heads/alias", "refs/heads/x"]);
     for upstream in ["refs/heads/x", "refs/heads/alias"] {
         repo.git(["config", "branch.x.merge", upstream]);
-        repo.calve(["prune", "--merged", "--yes"]).succeeds().says(&["no worktree is merged"]);
+        repo.calve(["prune", "--merged", "--yes"]).succeeds().says(&["no merged worktree"]);
         assert!(path.exists(), "{upstream}");
     }
 }
@@ -226,7 +226,7 @@ fn squashed_merges_count_and_what_came_after_them_does_not() {
     write(&dirty.join("new"), "1");
     let before = repo.git(["rev-parse", "main"]);
     let ran = repo.calve(["prune", "--merged", "--yes", "--json"]).succeeds();
-    let ran = ran.says(&[&format!("`{}`: branch `done`, squashed into `main`", done.display()), "not committed"]);
+    let ran = ran.says(&[&format!("`{}`: branch `done`, squashed into `main`", done.display()), "uncommitted changes"]);
     assert_eq!(ran.json()["merged"].as_array().unwrap().len(), 1);
     assert_eq!(ran.json()["merged"][0]["squashed"], true);
     assert_eq!([done, later, dirty, taken].map(|path| path.exists()), [false, true, true, true]);
@@ -301,12 +301,13 @@ const COMMIT: &str = "git commit -q --allow-empty -m own";
 fn whatever_exists_nowhere_else_is_never_removed() {
     let Some(shop) = Shop::new(POSTGRES) else { return };
     let mut random = SplitMix64::new(190);
-    for _ in 0..rounds(60).div_ceil(20) {
+    let worktrees = rounds(60);
+    for _ in 0..worktrees.div_ceil(20) {
         let repo = Repo::anywhere();
         repo.write(".calve.toml", "[services.db]\ntemplate = 'shop'\nenv = 'DATABASE_URL'\n");
         repo.commit("services");
         let mut inside = Vec::new();
-        let made: Vec<(PathBuf, Vec<&str>, bool)> = (0..20)
+        let made: Vec<(PathBuf, Vec<&str>, bool)> = (0..worktrees.min(20))
             .map(|number| {
                 let add = shop.within(&repo.path, &["worktree", "add", "-q", "--data-from", "none"]);
                 let path = PathBuf::from(add.arg(format!("w{number}")).succeeds().stdout.trim_end());

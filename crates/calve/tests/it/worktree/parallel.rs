@@ -96,6 +96,23 @@ fn of_two_for_one_branch_exactly_one_wins() {
     nothing_left(&repo.spot);
 }
 
+#[test]
+fn of_two_branches_for_one_place_at_once_one_is_told_to_name_another() {
+    let repo = Repo::anywhere();
+    for _ in 0..rounds(20) {
+        let running = ["r/b", "r-b"].map(|branch| repo.calve(["add", "-q", branch]).start());
+        let mut ended = running.map(RunningProgram::wait);
+        ended.sort_by_key(|ended| ended.status.code());
+        let [first, second] = ended;
+        first.ended(0);
+        second.ended(1);
+        second.says(&["hint: name another place with `--path`, or remove what is there"]);
+        repo.calve(["remove", "-q", "-D"]).arg(repo.spot.join("proj.r-b")).succeeds();
+        assert_eq!(repo.git(["branch", "--format=%(refname:short)"]), "main\n");
+    }
+    eventually_nothing_left(&repo.spot);
+}
+
 /// Killed at random moments: no ghost in git's list, nothing under the new name, and the next command cleans up.
 fn killed(file_system: FileSystem, seed: u64, usual: usize) {
     let Some(repo) = Repo::on(file_system) else { return };
@@ -201,14 +218,15 @@ fn killed_at_any_moment_there_is_no_ghost_on_btrfs() {
     killed(FileSystem::Btrfs, 2, 15);
 }
 
-/// It, or a git that it has started.
+/// It, or a git that it has started. With few rounds at every fourth call.
 #[test]
 fn killed_at_each_call_that_names_a_file_nothing_is_left() {
     let repo = Repo::anywhere();
     let path = repo.spot.join("proj.x");
-    let calls = "openat,mkdir,mkdirat,rename,renameat,renameat2,link,linkat,unlink,unlinkat";
     let prepare = || repo.calve(["add", "-q", "x"]).command();
-    each_nth(calls, "signal=KILL", 300, prepare, |nth, outcome| {
+    let calls = "openat,mkdir,mkdirat,rename,renameat,renameat2,link,linkat,unlink,unlinkat";
+    let step = if few_rounds() { 4 } else { 1 };
+    each_nth(step, calls, "signal=KILL", 300, prepare, |nth, outcome| {
         if path.exists() {
             is_clean(&path);
             repo.calve(["list"]).succeeds();

@@ -207,9 +207,11 @@ fn a_worktree_can_have_other_ports() {
     fs_err::write(one.join(".env.edited"), &edited).unwrap();
     fs_err::write(one.join(".env"), format!("WEB_PORT={}\n", number(163))).unwrap();
     let renewed = repo.within(&one, &["env", "--renew"]).succeeds();
-    let renewed = renewed
-        .says(&["wrote the variables to `src/.env.local`", "`.env.edited` still has another API_PORT and WEB_PORT"]);
-    let renewed = renewed.says(&["`.env` still has another WEB_PORT"]);
+    let renewed = renewed.says(&[
+        "wrote the variables to `src/.env.local`",
+        "`.env.edited` still has a different API_PORT and WEB_PORT",
+    ]);
+    let renewed = renewed.says(&["`.env` still has a different WEB_PORT"]);
     let rewritten = fs_err::read_to_string(one.join("src/.env.local")).unwrap();
     assert_eq!(rewritten, repo.within(&one, &["env", "--format", "dotenv"]).succeeds().stdout);
     assert_eq!(fs_err::read_to_string(one.join(".env.edited")).unwrap(), edited);
@@ -230,6 +232,23 @@ fn a_worktree_can_have_other_ports() {
     );
     let none = Repo::anywhere();
     none.within(&none.path, &["env", "--renew"]).succeeds().says(&["this worktree has no ports"]);
+}
+
+#[test]
+fn the_main_worktree_has_the_numbers_in_its_file() {
+    let repo = with_ports("");
+    let [one, two, three] = [12, 13, 17].map(number);
+    for (ports, expected) in [
+        (format!("web = {one}"), web(12)),
+        (format!("web = {three}"), web(17)),
+        (format!("web = {one}"), web(12)),
+        (format!("api = {one}"), format!("export API_PORT={one}\n")),
+        (format!("api = {one}\nweb = {two}"), format!("export API_PORT={one}\n{}", web(13))),
+        (format!("api = {two}\nweb = {one}"), format!("export API_PORT={two}\n{}", web(12))),
+    ] {
+        repo.write(".calve.toml", &format!("[ports]\n{ports}\n"));
+        assert_eq!(repo.env_of(&repo.path), expected, "{ports}");
+    }
 }
 
 /// Worktrees and repositories come, go, and are moved, by Calve and by git, while programs listen.

@@ -65,11 +65,11 @@ fn removing_a_worktree_names_the_processes_in_it_and_those_on_its_ports() {
     let mut sleeping = Program::sleeping(&one);
     let mut elsewhere = Program::listening(&repo.path, number(182));
     let _of_nobody = Program::listening(&repo.path, number(183));
-    let first = format!("`{}`: {} goes on in it, and listens on {}\n", one.display(), inside.named(), number(181));
+    let first = format!("`{}`: {} is running in it, and listens on {}\n", one.display(), inside.named(), number(181));
     // Another Calve does not count: it waits for its input.
     let mut server = repo.within(&one, &["mcp"]).command();
     let _calve = Program(server.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap());
-    let second = format!("`{}`: {} goes on in it\n", one.display(), sleeping.named());
+    let second = format!("`{}`: {} is running in it\n", one.display(), sleeping.named());
     let third = format!("`{}`: {} listens on {}\n", two.display(), elsewhere.named(), number(182));
     remove(&["-n", "one"]).succeeds().says(&[&first, &second]);
     let removed = remove(&["one", "two"]).succeeds().says(&[&first, &second, &third]);
@@ -86,9 +86,7 @@ fn on_a_terminal_they_are_ended_after_a_question() {
         let mut program = Program::sleeping(&one);
         let remove = repo.within(&repo.path, &["worktree", "remove", "one"]);
         let mut terminal = Terminal::new(&remove.command());
-        assert!(
-            terminal.after("End it? The worktree is removed in any case. [y/N]", answer).contains(&program.named())
-        );
+        assert!(terminal.after("End it? The worktree is removed either way. [y/N]", answer).contains(&program.named()));
         let (code, said) = terminal.end();
         assert_eq!((code, said.contains("has not ended")), (Some(0), false), "{said}");
         assert_eq!((one.exists(), program.goes_on()), (false, !is_ended), "{answer:?}");
@@ -118,10 +116,10 @@ fn what_was_written_while_the_question_waited_is_not_lost() {
     let one = repo.added("one");
     let mut program = Program::sleeping(&one);
     let mut terminal = Terminal::new(&repo.within(&repo.path, &["worktree", "remove", "one"]).command());
-    terminal.after("End it? The worktree is removed in any case. [y/N]", "");
+    terminal.after("End it? The worktree is removed either way. [y/N]", "");
     fs_err::write(one.join("new"), "work").unwrap();
     terminal.after("", "y\n");
     let (code, said) = terminal.end();
-    assert!(code == Some(1) && said.contains("not committed") && one.join("new").exists(), "{said}");
+    assert!(code == Some(1) && said.contains("uncommitted changes") && one.join("new").exists(), "{said}");
     assert!(!program.goes_on());
 }

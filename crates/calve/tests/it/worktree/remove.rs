@@ -17,10 +17,10 @@ fn what_would_be_lost_is_not_removed_unless_forced() {
         assert!(path.exists());
     };
     write(&path.join("new"), "n\n");
-    refused(&["not committed", "new"]);
+    refused(&["uncommitted changes", "new"]);
     fs_err::remove_file(path.join("new")).unwrap();
     write(&path.join("src/main.ts"), "changed\n");
-    refused(&["not committed", "src/main.ts"]);
+    refused(&["uncommitted changes", "src/main.ts"]);
     git(&path, ["checkout", "-q", "."]);
     repo.git(["worktree", "lock", "--reason", "on a stick", path.to_str().unwrap()]);
     refused(&["is locked: on a stick"]);
@@ -43,7 +43,7 @@ fn commits_that_nothing_else_has_are_not_lost() {
     write(&path.join("new"), "n\n");
     git(&path, ["add", "new"]);
     git(&path, ["commit", "-q", "-m", "only here"]);
-    repo.calve(["remove", "../loose"]).fails(1).says(&["no branch or tag has"]).hints();
+    repo.calve(["remove", "../loose"]).fails(1).says(&["on no branch or tag"]).hints();
     repo.git(["branch", "kept", git(&path, ["rev-parse", "HEAD"]).trim()]);
     repo.calve(["remove", "loose"]).succeeds();
     assert!(!path.exists());
@@ -102,7 +102,7 @@ fn a_branch_that_another_worktree_has_checked_out_stays() {
             fs_err::remove_file(&head).unwrap();
             fs_err::os::unix::fs::symlink("refs/heads/x", &head).unwrap();
         }
-        repo.calve(["remove", "-D"]).arg(&path).succeeds().says(&["is in use, and stays"]);
+        repo.calve(["remove", "-D"]).arg(&path).succeeds().says(&["it changed or is in use"]);
         assert_eq!(repo.git(["symbolic-ref", "HEAD"]), "refs/heads/x\n");
         repo.git(["checkout", "-q", "main"]);
     }
@@ -177,6 +177,7 @@ fn a_worktree_with_another_one_inside_stays() {
     repo.calve(["prune", "--merged", "--yes"]).succeeds().says(&[&inside]);
     assert!(outer.exists() && inner.exists() && other.exists());
     // The one inside goes first.
+    repo.calve(["remove", "-n", "outer", "inner"]).succeeds().says(&[&inside, "would remove"]);
     repo.calve(["remove", "outer", "inner"]).succeeds();
     assert!(!outer.exists());
 }
@@ -189,7 +190,7 @@ fn what_is_copied_with_its_repository_is_not_told_to_be_gone() {
     assert!(std::process::Command::new("cp").arg("-a").args([&repo.path, &copy]).status().unwrap().success());
     for (words, told) in [(&["-n"][..], "would forget"), (&[], "forgot")] {
         let ran = repo.calve(["prune"]).args(words).within(&copy).succeeds();
-        ran.says(&[&format!("{told} `{}`, in whose place is something else", path.display())]);
+        ran.says(&[&format!("{told} `{}`, whose path holds something else", path.display())]);
     }
     assert!(path.exists());
 }
@@ -221,14 +222,14 @@ fn commits_that_only_a_submodule_has_are_not_lost() {
     // A changed submodule is a change, also where the project does not want to see it.
     git(&path, ["config", "submodule.lib/sub.ignore", "all"]);
     repo.calve(["remove", "x"]).fails(1).says(&[
-        "commit, push, finish or copy what you need of it; `-f` loses all of it",
-        "not committed",
+        "commit, push, finish or copy what you need of it; `-f` discards all of it",
+        "uncommitted changes",
         "lib/sub",
     ]);
     git(&path, ["commit", "-q", "-a", "-m", "newer submodule"]);
     git(&path, ["-c", "submodule.lib/sub.ignore=none", "add", "-f", "lib/sub"]);
     git(&path, ["commit", "-q", "--allow-empty", "-m", "newer submodule"]);
-    repo.calve(["remove", "x"]).fails(1).says(&["`lib/sub`", "none of its remotes has"]).hints();
+    repo.calve(["remove", "x"]).fails(1).says(&["`lib/sub`", "on none of its remotes"]).hints();
     git(&sub, ["push", "-q", "origin", "work"]);
     repo.calve(["remove", "x"]).succeeds();
     assert!(!path.exists());

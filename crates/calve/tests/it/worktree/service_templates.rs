@@ -8,31 +8,31 @@ use super::repo::{Repo, with_environment, write};
 use crate::program::{Calve, Reachable, calve};
 use crate::spot::names;
 
-/// A repository whose service `db` is filled from `schema/*.sql`. The command writes a line for each run.
+/// A repository whose service `db` is filled from `schema/*.redis`. The command writes a line for each run. Redis starts soonest.
 struct Recipe {
     repo: Repo,
 }
 
-const CREATE: &str = "echo x >> \"$RUNS\"; cat schema/*.sql | psql -XqAt -v ON_ERROR_STOP=1 \"$DATABASE_URL\"";
+const CREATE: &str = "echo x >> \"$RUNS\"; cat schema/*.redis | redis-cli -e -s \"$REDIS_SOCKET\"";
 
 impl Recipe {
     fn new() -> Option<Self> {
-        if !["postgres", "psql"].iter().all(|program| require_program(program)) {
+        if !["redis-server", "redis-cli"].iter().all(|program| require_program(program)) {
             return None;
         }
         let repo = Repo::anywhere();
         // Servers of root's run as another user, who must get through.
         rustix::fs::chmod(&*repo.spot, 0o755.into()).unwrap();
         let recipe = Self { repo };
-        recipe.configure(CREATE, "[\"schema/*.sql\"]");
-        recipe.repo.write("schema/1.sql", "CREATE TABLE t (a int); INSERT INTO t VALUES (1);\n");
+        recipe.configure(CREATE, "[\"schema/*.redis\"]");
+        recipe.repo.write("schema/1.redis", "RPUSH t 1\n");
         recipe.repo.commit("services");
         Some(recipe)
     }
 
     fn configure(&self, create: &str, inputs: &str) {
         let text = format!(
-            "[services.db]\nengine = 'postgres'\nenv = 'DATABASE_URL'\ncreate = '''{create}'''\ninputs = {inputs}\n"
+            "[services.db]\nengine = 'redis'\nenv = 'DATABASE_URL'\ncreate = '''{create}'''\ninputs = {inputs}\n"
         );
         self.repo.write(".calve.toml", &text);
     }
@@ -57,7 +57,8 @@ impl Recipe {
 
     #[track_caller]
     fn sum(&self, worktree: impl AsRef<Path>) -> String {
-        let words = ["exec", "--", "sh", "-c", "psql -XqAt \"$DATABASE_URL\" -c 'SELECT sum(a) FROM t'"];
+        let sum = "redis-cli -s \"${DATABASE_URL#unix://}\" LRANGE t 0 -1 | awk '{ sum += $1 } END { print sum }'";
+        let words = ["exec", "--", "sh", "-c", sum];
         self.within(worktree, &words).succeeds().stdout.trim_end().to_owned()
     }
 
@@ -97,7 +98,7 @@ fn a_create_command_that_is_not_approved_is_not_run() {
     recipe.repo.git(["checkout", "-q", ".calve.toml"]);
     // A pull request's tree is the stranger's: nothing of it runs, whatever the user has approved.
     recipe.repo.git(["checkout", "-q", "-b", "theirs"]);
-    recipe.repo.write("schema/1.sql", "CREATE TABLE t (a int); INSERT INTO t VALUES (666);\n");
+    recipe.repo.write("schema/1.redis", "RPUSH t 666\n");
     recipe.repo.commit("stranger");
     recipe.repo.git(["update-ref", "refs/pull/7/head", "HEAD"]);
     recipe.repo.git(["checkout", "-q", "main"]);
@@ -106,21 +107,21 @@ fn a_create_command_that_is_not_approved_is_not_run() {
     let theirs = recipe.add(&["--detach", "refs/pull/7/head", "--path", "../theirs", "--yes"]).succeeds();
     theirs.says(&[
         "not trusted",
-        "and a pull request makes none",
+        "and a pull request may not create it",
         "read it and trust it with `calve hook approve --trust`, or wait until it is merged; if it changes no `inputs`, `calve up` in a worktree of your own makes it too",
     ]);
     recipe.within(recipe.repo.spot.join("theirs"), &["up"]).fails(3).hints();
     assert_eq!(recipe.runs(), 0);
     recipe.within(main, &["up"]).succeeds();
     assert_eq!((recipe.sum(main), recipe.runs()), ("1".into(), 1));
-    recipe.repo.write("schema/1.sql", "CREATE TABLE t (a int); INSERT INTO t VALUES (1); --\n");
+    recipe.repo.write("schema/1.redis", "RPUSH t 1 \n");
     recipe.repo.commit("other");
     let lacks = "`--no-hooks` keeps the create command of the service `db` from running; `calve up` runs it";
     recipe.add(&["without", "--no-hooks", "--yes"]).succeeds().says(&[lacks]);
     recipe.repo.git(["reset", "-q", "--hard", "HEAD~1"]);
     // For once.
     recipe.within(main, &["hook", "approve", "--revoke"]).succeeds();
-    recipe.repo.write("schema/2.sql", "INSERT INTO t VALUES (2);\n");
+    recipe.repo.write("schema/2.redis", "RPUSH t 2\n");
     recipe.repo.commit("two");
     let lacks = "from running; `calve hook approve` shows it and approves it, and `calve up` then runs it";
     recipe.add(&["unapproved", "--no-hooks"]).succeeds().says(&[lacks]);
@@ -137,9 +138,10 @@ fn no_command_of_the_users_runs_while_a_service_has_no_data() {
     recipe.within(main, &["hook", "approve", "--yes"]).succeeds();
     let recipes = [
         ("template = 'nowhere'", 1, "there is no template `nowhere`"),
-        ("engine = 'postgres'\ncreate = 'false'\ninputs = ['*.nothing']", 3, "matches `*.nothing`"),
-        ("engine = 'postgres'\ncreate = 'false'", 3, "is not approved"),
+        ("engine = 'redis'\ncreate = 'false'\ninputs = ['*.nothing']", 3, "matches `*.nothing`"),
+        ("engine = 'redis'\ncreate = 'false'", 3, "is not approved"),
     ];
+    let not_run = "the post-add hook did not run: the service `db` has no data";
     for (at, (service, code, why)) in recipes.into_iter().enumerate() {
         recipe.repo.write(".calve.toml", &format!("{hooks}[services.db]\n{service}\n"));
         recipe.repo.commit("lacks");
@@ -147,7 +149,7 @@ fn no_command_of_the_users_runs_while_a_service_has_no_data() {
             let name = format!("at{at}{}", data.len());
             let added = recipe.add(&[&name]).args(data).run();
             added.ended(if data.is_empty() { 1 } else { 0 });
-            let said = added.says(&["the post-add hook did not run: the service `db` has no data"]);
+            let said = added.says(&[not_run]);
             if data.is_empty() {
                 said.says(&[
                     "once `calve up` has cloned it, run the commands of `hooks.post-add` in the worktree yourself",
@@ -159,10 +161,20 @@ fn no_command_of_the_users_runs_while_a_service_has_no_data() {
             removed.says(&["the pre-remove hook did not run: the service `db` has no data"]);
         }
         fs_err::write(recipe.repo.spot.join("input"), format!("{{\"name\": \"agents{at}\"}}")).unwrap();
-        let agent = recipe.within(main, &["hook", "worktree-create"]).in_shell("", "<../input");
-        agent.fails(1).says(&["the post-add hook did not run"]);
-        assert!(!recipe.repo.path.join("removing").exists() && !recipe.place(&format!("agents{at}")).exists());
+        // An agent gets its worktree, and the same one again.
+        let agents = recipe.place(&format!("agents{at}"));
+        let create = || recipe.within(main, &["hook", "worktree-create"]).in_shell("", "<../input").succeeds();
+        assert_eq!(create().says(&[why, not_run]).stdout, format!("{}\n", agents.display()));
+        assert!(!create().stderr.contains("hook"));
+        let setup = recipe.within(&agents, &["hook", "worktree-setup"]).succeeds();
+        setup.says(&[why, not_run]);
+        assert!(!recipe.repo.path.join("removing").exists() && !agents.join("ran").exists());
     }
+    recipe.repo.write(".calve.toml", "[services.db]\ntemplate = 'nowhere'\n");
+    recipe.repo.commit("no hooks");
+    fs_err::write(recipe.repo.spot.join("input"), "{\"name\": \"plain\"}").unwrap();
+    let plain = recipe.within(main, &["hook", "worktree-create"]).in_shell("", "<../input").succeeds();
+    assert!(!plain.says(&["the service `db` has no data: there is no template `nowhere`"]).stderr.contains("hook"));
 }
 
 #[test]
@@ -171,7 +183,7 @@ fn a_pull_request_in_the_main_worktree_makes_no_template_until_it_is_trusted() {
     let main = &recipe.repo.path;
     recipe.approve(main);
     recipe.repo.git(["checkout", "-q", "-b", "theirs"]);
-    recipe.repo.write("schema/1.sql", "CREATE TABLE t (a int); INSERT INTO t VALUES (666);\n");
+    recipe.repo.write("schema/1.redis", "RPUSH t 666\n");
     recipe.repo.commit("stranger");
     recipe.repo.git(["update-ref", "refs/pull/7/head", "HEAD"]);
     recipe.repo.git(["checkout", "-q", "main"]);
@@ -192,7 +204,7 @@ fn a_pull_request_in_the_main_worktree_makes_no_template_until_it_is_trusted() {
 #[test]
 fn every_failure_is_told_and_what_did_not_run() {
     let Some(recipe) = Recipe::new() else { return };
-    let service = "engine = \"postgres\"\ncreate = \"false\"\n";
+    let service = "engine = \"redis\"\ncreate = \"false\"\n";
     let config =
         format!("hooks.post-add = 'touch ran'\n[services.db]\n{service}[services.more]\n{service}env = \"MORE_URL\"\n");
     recipe.repo.write(".calve.toml", &config);
@@ -217,7 +229,7 @@ fn the_command_that_runs_a_create_command_again_is_named() {
     recipe
         .within(main, &["reset", "--yes"])
         .fails(1)
-        .says(&["put right what the command said; `calve reset db` runs it again"]);
+        .says(&["fix what the command reported; `calve reset db` runs it again"]);
 }
 
 #[test]
@@ -234,7 +246,7 @@ fn a_template_is_made_once_for_each_content_of_its_inputs() {
     assert_eq!(recipe.runs(), 1);
     // A branch with another schema gets a template of its own, and so does a reset after a change.
     let two = recipe.place("two");
-    write(&two.join("schema/2.sql"), "INSERT INTO t VALUES (2);\n");
+    write(&two.join("schema/2.redis"), "RPUSH t 2\n");
     assert_eq!(recipe.sum(&two), "1", "data that is there stays as it is");
     recipe.within(&two, &["reset", "--yes"]).succeeds();
     assert_eq!((recipe.sum(&two), recipe.sum(main), recipe.runs()), ("3".into(), "1".into(), 2));
@@ -254,7 +266,7 @@ fn a_template_is_made_once_for_each_content_of_its_inputs() {
     recipe.within(main, &["worktree", "remove", "one", "--lose-data"]).succeeds();
     let promoted = recipe.templates();
     for round in 3..9 {
-        recipe.repo.write("schema/2.sql", &format!("INSERT INTO t VALUES ({round});\n"));
+        recipe.repo.write("schema/2.redis", &format!("RPUSH t {round}\n"));
         recipe.within(main, &["reset", "--yes"]).succeeds();
         assert_eq!(recipe.sum(main), (1 + round).to_string());
     }
@@ -271,16 +283,15 @@ fn a_template_that_is_damaged_is_made_again() {
     recipe.add(&["one"]).succeeds();
     let name = &recipe.templates()[0];
     let template = recipe.repo.spot.join("home/db/templates").join(name);
-    let control = template.join("data/global/pg_control");
-    fs_err::remove_file(&control).unwrap();
+    fs_err::remove_dir_all(template.join("data")).unwrap();
     recipe.add(&["two"]).succeeds();
     assert_eq!((recipe.runs(), recipe.sum(recipe.place("two"))), (2, "1".into()));
-    fs_err::remove_file(&control).unwrap();
+    fs_err::remove_dir_all(template.join("data")).unwrap();
     assert_eq!((recipe.sum(main), recipe.runs(), recipe.templates().len()), ("1".into(), 3, 1));
     // Nothing tells whether it holds the data of a worktree, which no command makes again.
     rustix::fs::chmod(&template, 0o700.into()).unwrap();
     fs_err::write(template.join("template.json"), "{").unwrap();
-    let hint = format!("remove it, and `calve up` makes it again: calve db template remove {name}");
+    let hint = format!("remove it, and `calve up` rebuilds it: calve db template remove {name}");
     recipe
         .add(&["three", "--data-from", "template"])
         .succeeds()
@@ -295,7 +306,7 @@ fn a_url_that_comes_later_than_the_worktree_reaches_its_files() {
     let (main, ready) = (&recipe.repo.path, recipe.repo.spot.join("ready"));
     recipe.configure(
         &format!("test -e ../ready || exit 1; {CREATE}"),
-        "['schema/*.sql']\n[worktree]\nenv-file = '.env.local'",
+        "['schema/*.redis']\n[worktree]\nenv-file = '.env.local'",
     );
     recipe.repo.commit("env-file");
     recipe.approve(main);
@@ -316,7 +327,7 @@ fn a_url_that_comes_later_than_the_worktree_reaches_its_files() {
     // An edited one is the user's, and a main worktree has none before its user makes one.
     let three = recipe.place("three");
     fs_err::write(three.join(".env.local"), "DATABASE_URL=mine\n").unwrap();
-    recipe.within(&three, &["up"]).succeeds().says(&["`.env.local` still has another DATABASE_URL"]);
+    recipe.within(&three, &["up"]).succeeds().says(&["`.env.local` still has a different DATABASE_URL"]);
     assert_eq!(written(&three), "DATABASE_URL=mine\n");
     recipe.within(main, &["up"]).succeeds();
     assert_eq!(written(main), "");
@@ -326,8 +337,8 @@ fn a_url_that_comes_later_than_the_worktree_reaches_its_files() {
 fn inputs_that_match_no_file_keep_no_variables_from_a_shell() {
     let Some(recipe) = Recipe::new() else { return };
     let main = &recipe.repo.path;
-    recipe.configure(CREATE, "['migrations/*.sql']\n[ports]\nweb = 23700");
-    let note = "the service `db` has no data yet; no file of this worktree matches `migrations/*.sql`, an input of the service `db`; correct `inputs`";
+    recipe.configure(CREATE, "['migrations/*.redis']\n[ports]\nweb = 23700");
+    let note = "the service `db` has no data yet; no file of this worktree matches `migrations/*.redis`, an input of the service `db`; correct `inputs`";
     let printed = recipe.within(main, &["env"]).succeeds().says(&[note]).stdout;
     assert_eq!(printed, "export WEB_PORT=23700\nunset DATABASE_URL\n");
     let document = recipe.within(main, &["env", "--json"]).succeeds().says(&[note]).json();
@@ -340,24 +351,24 @@ fn a_command_that_fails_costs_no_other_service_and_leaves_no_template() {
     let main = &recipe.repo.path;
     let shared = |create: &str, inputs: &str| {
         recipe.configure(create, inputs);
-        let also = "[services.empty]\nengine = 'postgres'\n[services.lost]\ntemplate = 'nowhere'\n";
+        let also = "[services.empty]\nengine = 'redis'\n[services.lost]\ntemplate = 'nowhere'\n";
         recipe.repo.write(".calve.toml", &(fs_err::read_to_string(main.join(".calve.toml")).unwrap() + also));
         recipe.repo.commit("services");
         recipe.approve(main);
     };
-    shared("psql -XqAt \"$DATABASE_URL\" -c 'CREATE TABLE t (a int)'; exit 7", "[]");
+    shared("redis-cli -s \"$REDIS_SOCKET\" PING; exit 7", "[]");
     let failed = recipe.add(&["one"]).run();
     failed.ended(1);
     failed
         .says(&["exit code 7", "the service `lost` has no data: there is no template `nowhere`"])
-        .says(&["put right what the command said; `calve up` runs it again"]);
+        .says(&["fix what the command reported; `calve up` runs it again"]);
     assert!(recipe.place("one").join(".git").exists());
     recipe.within(main, &["up"]).fails(1).says(&["started `empty`", "exit code 7", "there is no template `nowhere`"]);
     let states = recipe.within(main, &["status", "--json"]).succeeds().json();
     let states: Vec<_> = states["services"].as_array().unwrap().iter().map(|one| one["state"].clone()).collect();
     assert_eq!(states, ["absent", "running", "absent"]);
     // It hangs, and the user interrupts it.
-    shared("psql -XqAt \"$DATABASE_URL\" -c 'CREATE TABLE t (a int)'; echo x >> \"$RUNS\"; exec sleep 600", "[]");
+    shared("redis-cli -s \"$REDIS_SOCKET\" PING; echo x >> \"$RUNS\"; exec sleep 600", "[]");
     let hangs = recipe.within(main, &["up"]).start();
     while recipe.runs() == 0 {
         std::thread::sleep(std::time::Duration::from_millis(5));
@@ -369,13 +380,10 @@ fn a_command_that_fails_costs_no_other_service_and_leaves_no_template() {
     .unwrap();
     hangs.wait().ended(130);
     // It changes what it reads, each time, and once.
-    shared("date +%N > schema/now.sql; psql -XqAt \"$DATABASE_URL\" -c 'CREATE TABLE t (a int)'", "['schema']");
-    let failed = recipe.within(main, &["up"]).fails(1).says(&["change whenever its template is made"]);
-    failed.says(&["take what `create` writes out of `inputs` in .calve.toml"]);
-    shared(
-        "echo '--' > schema/now.sql; psql -XqAt \"$DATABASE_URL\" -c 'CREATE TABLE t AS SELECT 5 AS a'",
-        "['schema']",
-    );
+    shared("date +%N > schema/now.redis; redis-cli -s \"$REDIS_SOCKET\" PING", "['schema']");
+    let failed = recipe.within(main, &["up"]).fails(1).says(&["changes its own `inputs`"]);
+    failed.says(&["in .calve.toml, remove from `inputs` the files that `create` writes"]);
+    shared("echo '--' > schema/now.redis; redis-cli -s \"$REDIS_SOCKET\" PING", "['schema']");
     recipe.within(main, &["up"]).fails(1).says(&["there is no template `nowhere`"]);
     let lacks = "the service `lost` has no data";
     recipe.within(main, &["exec", "true"]).fails(1).says(&["there is no template `nowhere`"]);
@@ -393,7 +401,7 @@ fn a_command_that_does_not_connect_is_told_how() {
     recipe
         .within(main, &["up"])
         .fails(1)
-        .says(&["ended well, but never connected to its server", "let it use `DATABASE_URL`"]);
+        .says(&["succeeded, but never connected to its server", "let it use `DATABASE_URL`"]);
 }
 
 #[test]
@@ -403,11 +411,11 @@ fn inputs_are_below_the_worktree() {
     recipe.approve(main);
     for outside in ["['/etc/passwd']", "['../x']", "['schema/../../x']", "['']"] {
         recipe.configure(CREATE, outside);
-        recipe.within(main, &["up"]).fails(1).says(&["`inputs` are below the root of the worktree", "line 5"]);
+        recipe.within(main, &["up"]).fails(1).says(&["`inputs` must be inside the worktree", "line 5"]);
     }
     fs_err::os::unix::fs::symlink("/etc", main.join("etc")).unwrap();
-    fs_err::os::unix::fs::symlink("/etc/passwd", main.join("schema/9.sql")).unwrap();
-    for linked in ["['etc']", "['etc/passwd']", "['etc/pass*']", "['schema']", "['schema/*.sql']", "['none*']"] {
+    fs_err::os::unix::fs::symlink("/etc/passwd", main.join("schema/9.redis")).unwrap();
+    for linked in ["['etc']", "['etc/passwd']", "['etc/pass*']", "['schema']", "['schema/*.redis']", "['none*']"] {
         recipe.configure(CREATE, linked);
         recipe
             .within(main, &["up"])
@@ -418,8 +426,8 @@ fn inputs_are_below_the_worktree() {
     for (text, reason) in [
         ("create = 'x'", "need an `engine`"),
         ("inputs = ['x']", "need an `engine`"),
-        ("engine = 'postgres'\ninputs = ['x']", "files that `create` reads"),
-        ("engine = 'postgres'\ntemplate = 'x'", "`engine` makes one"),
+        ("engine = 'redis'\ninputs = ['x']", "files that `create` reads"),
+        ("engine = 'redis'\ntemplate = 'x'", "`engine` (new)"),
     ] {
         recipe.repo.write(".calve.toml", &format!("[services.db]\n{text}\n"));
         recipe.within(main, &["up"]).fails(1).says(&[reason]);
@@ -433,9 +441,9 @@ fn a_plan_leaves_no_copies_of_its_inputs_behind() {
     }
     let Some(recipe) = Recipe::new() else { return };
     let repo = &recipe.repo;
-    recipe.configure(CREATE, "[\"gen/*.sql\"]");
+    recipe.configure(CREATE, "[\"gen/*.redis\"]");
     repo.write(".gitignore", "gen/\n");
-    repo.write("gen/1.sql", "CREATE TABLE t (a int);\n");
+    repo.write("gen/1.redis", "RPUSH t 1\n");
     repo.commit("generated");
     write(&repo.spot.join("home/kept"), "");
     write(&repo.spot.join("tmp/kept"), "");
@@ -452,18 +460,18 @@ fn a_plan_leaves_no_copies_of_its_inputs_behind() {
 fn a_plan_names_the_template_that_the_run_takes() {
     let Some(recipe) = Recipe::new() else { return };
     let (main, repo) = (&recipe.repo.path, &recipe.repo);
-    recipe.configure("echo x >> \"$RUNS\"; psql -XqAt \"$DATABASE_URL\" -c 'SELECT 1'", "[\"schema\", \"gen/*.sql\"]");
+    recipe.configure("echo x >> \"$RUNS\"; redis-cli -s \"$REDIS_SOCKET\" PING", "[\"schema\", \"gen/*.redis\"]");
     repo.write(".gitignore", "gen/\n");
-    repo.write("gen/types.sql", "CREATE TYPE x AS (a int);\n");
-    repo.write("more/shared.sql", "-- shared\n");
-    fs_err::os::unix::fs::symlink("../more/shared.sql", main.join("schema/shared.sql")).unwrap();
+    repo.write("gen/types.redis", "CREATE TYPE x AS (a int);\n");
+    repo.write("more/shared.redis", "-- shared\n");
+    fs_err::os::unix::fs::symlink("../more/shared.redis", main.join("schema/shared.redis")).unwrap();
     repo.commit("base");
     recipe.approve(main);
     recipe.within(main, &["up", "-q"]).succeeds();
     repo.git(["switch", "-q", "-c", "other"]);
-    repo.write("schema/2.sql", "-- of the commit\n");
-    repo.write("more/shared.sql", "-- other\n");
-    repo.write(".gitattributes", "schema/2.sql eol=crlf\n");
+    repo.write("schema/2.redis", "-- of the commit\n");
+    repo.write("more/shared.redis", "-- other\n");
+    repo.write(".gitattributes", "schema/2.redis eol=crlf\n");
     repo.commit("other");
     repo.git(["switch", "-q", "main"]);
     let compare = |name: &str, words: &[&str]| {
@@ -484,14 +492,14 @@ fn a_plan_names_the_template_that_the_run_takes() {
     assert!(compare("same", &[]), "the donor has data of this template");
     assert!(!compare("committed", &["--base", "other"]));
     // The donor has other inputs than its commit.
-    repo.write("schema/1.sql", "-- changed\n");
-    repo.write("schema/untracked.sql", "-- untracked\n");
+    repo.write("schema/1.redis", "-- changed\n");
+    repo.write("schema/untracked.redis", "-- untracked\n");
     assert!(compare("clean", &[]));
     assert!(!compare("dirty", &["--dirty"]));
-    repo.write("gen/types.sql", "CREATE TYPE y AS (a int);\n");
+    repo.write("gen/types.redis", "CREATE TYPE y AS (a int);\n");
     assert!(!compare("generated", &[]));
-    repo.write(".calve.local.toml", "[worktree]\nexclude = [\"gen/types.sql\"]\n");
-    repo.write("gen/rest.sql", "-- rest\n");
+    repo.write(".calve.local.toml", "[worktree]\nexclude = [\"gen/types.redis\"]\n");
+    repo.write("gen/rest.redis", "-- rest\n");
     assert!(!compare("excluded", &[]));
 }
 
@@ -499,7 +507,7 @@ fn a_plan_names_the_template_that_the_run_takes() {
 fn a_plan_reads_the_links_of_a_commit_at_once() {
     let Some(recipe) = Recipe::new() else { return };
     let (main, repo) = (&recipe.repo.path, &recipe.repo);
-    recipe.configure(CREATE, "[\"**/*.sql\"]");
+    recipe.configure(CREATE, "[\"**/*.redis\"]");
     recipe.approve(main);
     let reads = |branch: &str| {
         let trace = repo.spot.join(branch);
@@ -508,7 +516,7 @@ fn a_plan_reads_the_links_of_a_commit_at_once() {
         trace.lines().filter(|line| line.contains(r#""event":"start""#) && line.contains(r#""cat-file""#)).count()
     };
     let link = |number: usize| {
-        fs_err::os::unix::fs::symlink("../schema/1.sql", main.join(format!("src/{number}.sql"))).unwrap();
+        fs_err::os::unix::fs::symlink("../schema/1.redis", main.join(format!("src/{number}.redis"))).unwrap();
     };
     link(0);
     repo.commit("a link");

@@ -117,8 +117,32 @@ fn an_agents_worktree_is_taken_back_though_its_data_and_its_entry_cannot_be_remo
     repo.write(".calve.toml", &format!("[services.db]\nengine = 'redis'\n[hooks]\npost-add = '{hook}'\n"));
     repo.commit("a hook that fails");
     let add = repo.adding("one").args(["--for-agent=claude", "--yes"]).under(&["unshare", "--mount"]);
-    let failed = add.fails(1).says(&["exit status: 7", "the worktree was taken away again"]);
+    let failed = add.fails(1).says(&["exit status: 7", "the worktree was removed again"]);
     failed.says(&["Device or resource busy", "Read-only file system"]);
     assert!(!repo.spot.join("proj.one").exists());
     assert_eq!((repo.worktrees().len(), repo.git(["branch", "--list", "one"])), (1, String::new()));
+}
+
+/// The server has the mounts that there were, and the end of one reaches it where mounts are shared.
+#[test]
+fn a_running_server_keeps_a_disk_busy_where_mounts_are_not_shared() {
+    if !require_root("a mount") || !["redis-server", "mkfs.ext4"].iter().all(|program| require_program(program)) {
+        return;
+    }
+    let repo = Repo::anywhere();
+    rustix::fs::chmod(&*repo.spot, 0o755.into()).unwrap();
+    repo.write(".calve.toml", "[services.db]\nengine = 'redis'\n");
+    fs_err::File::create(repo.spot.join("image")).unwrap().set_len(8 << 20).unwrap();
+    run(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(repo.spot.join("image")));
+    fs_err::create_dir(repo.spot.join("disk")).unwrap();
+    for (propagation, is_busy) in [("private", "1\n"), ("shared", "0\n")] {
+        let script = format!(
+            "mount --make-r{propagation} / && mount -o loop ../image ../disk && \"$0\" \"$@\" && umount ../disk
+            losetup -j ../image | wc -l; \"$0\" down -q
+            for i in $(seq 100); do [ -n \"$(losetup -j ../image)\" ] || exit 0; sleep 0.1; done; exit 9"
+        );
+        let up = with_environment(calve(["up", "-q"])).within(&repo.path).env("CALVE_HOME", repo.spot.join("home"));
+        let ran = up.under(&["unshare", "--mount", "--propagation", "private", "sh", "-c", &script]).succeeds();
+        assert_eq!(ran.stdout, is_busy, "{propagation}");
+    }
 }

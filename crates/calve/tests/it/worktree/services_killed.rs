@@ -181,7 +181,7 @@ fn a_server_that_is_ending_or_has_died_is_waited_for() {
             let server = shop.servers()[0]["pid"].as_i64().unwrap() as i32;
             kill_process(Pid::from_raw(server).unwrap(), signal).unwrap();
             let ran = shop.within(main, words).succeeds();
-            assert!(!ran.stderr.contains("runs already"), "{}", ran.stderr);
+            assert!(!ran.stderr.contains("is already running"), "{}", ran.stderr);
             assert_eq!(shop.rows(main), [1, 2, 3]);
         }
     }
@@ -199,7 +199,7 @@ fn a_server_that_waits_for_its_sessions_does_not_count_as_running() {
     for words in [&["up"] as &[&str], &["exec", "true"], &["worktree", "add", "one"]] {
         let ran = shop.within(main, words).run();
         ran.ended(1);
-        ran.says(&["takes no clients", "end it, and try again: `calve down` in its worktree, or `calve db stop"])
+        ran.says(&["accepts no clients", "end it, and try again: `calve down` in its worktree, or `calve db stop"])
             .hints();
     }
     shop.within(main, &["down"]).succeeds();

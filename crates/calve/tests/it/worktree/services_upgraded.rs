@@ -19,7 +19,7 @@ fn data_of_another_version_of_the_engine_says_what_to_do_and_stays() {
         fs_err::write(file, text).unwrap();
         let refused = shop.within(&one, &["up"]).fails(1).says(words);
         let refused = refused.says(&["the service `db` was not started: ", "calve reset db"]);
-        refused.says(&["install that version again, and the data is as it was; or make the template `shop` anew"]);
+        refused.says(&["install that version again to keep the data; or rebuild the template `shop`"]);
         fs_err::write(file, before).unwrap();
         assert_eq!(shop.rows(&one), [1, 2, 3, 4]);
         shop.within(&one, &["down", "-q"]).succeeds();

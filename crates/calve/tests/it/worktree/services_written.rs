@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_testkit::{SplitMix64, require_program, rounds};
+use calve_testkit::{SplitMix64, matrix, require_program, rounds};
 use serde_json::{Value, json};
 
 use super::services::{MARIADB, POSTGRES, Shop, kill};
@@ -58,7 +58,7 @@ fn reading_changes_nothing_on_postgres() {
     shop.remove(&read, &[]).succeeds();
     shop.rows(&third);
     shop.remove(&third, &[]).succeeds();
-    for (number, statement) in WRITING.iter().enumerate() {
+    for (number, statement) in matrix(WRITING).enumerate() {
         let written = shop.repo.added(&format!("written-{number}"));
         shop.sql(&written, statement);
         let whose = format!("`{}` has the data of the service `db`, which may have changes", written.display());
@@ -71,7 +71,7 @@ fn reading_changes_nothing_on_postgres() {
     let dirty = shop.repo.added("dirty");
     shop.sql(&dirty, WRITING[0]);
     fs_err::write(dirty.join("new"), "").unwrap();
-    shop.remove(&dirty, &["--lose-data"]).fails(1).says(&["changes that are not committed"]);
+    shop.remove(&dirty, &["--lose-data"]).fails(1).says(&["uncommitted changes"]);
     assert_eq!(shop.rows(&dirty), [1, 2, 3, 9]);
 }
 
@@ -164,7 +164,7 @@ fn keys(shop: &Shop, worktree: &Path, commands: &str) -> Calve {
 
 #[test]
 fn reading_changes_nothing_on_redis_and_valkey() {
-    for engine in ["redis", "valkey"] {
+    for engine in matrix(["redis", "valkey"]) {
         let program = format!("{engine}-server");
         let installed = Path::new("/usr/local/valkey/bin").join(&program);
         if !installed.exists() && !require_program(&program) {
@@ -244,7 +244,7 @@ fn several_worktrees_are_told_apart_and_pruned() {
     let both = shop.within(&shop.repo.path, &["worktree", "remove", "one", "two"]).fails(1);
     both.says(&["proj.one` has the data of the service `db`", "proj.two` has the data of the service `db`"]);
     let prune = |more: &[&str]| shop.within(&shop.repo.path, &["worktree", "prune", "--merged"]).args(more).succeeds();
-    prune(&["--yes"]).says(&["kept `", "no worktree is merged and free to be removed"]);
+    prune(&["--yes"]).says(&["kept `", "no merged worktree can be removed"]);
     prune(&["-n", "--lose-data"]).says(&["would lose the data of the service `db`"]);
     // One that cannot be judged stays, and the others go.
     let name = shop.status(&one)[0]["server"].as_str().unwrap().to_owned();
@@ -288,9 +288,9 @@ fn data_of_a_repository_that_is_gone_is_listed_given_and_removed() {
         &format!("`{name}`  orphaned  service `db` of `{}`, not found, its server runs, ", other.display()),
         "if you moved the worktree, run `git worktree repair PATH…`, then `calve db gc` in the repository; `calve worktree add --data-from NAME`",
     ]);
-    gc(&["--lose-data"]).fails(2).says(&["`--lose-data` loses only data that you name"]);
+    gc(&["--lose-data"]).fails(2).says(&["`--lose-data` discards only the data that you name"]);
     gc(&[&name]).fails(3).says(&[&format!("the server of `{name}` runs"), "if you moved the worktree"]);
-    gc(&["--lose-data", &name, &kept]).fails(3).says(&[&format!("`{}`, which is there", main.display())]);
+    gc(&["--lose-data", &name, &kept]).fails(3).says(&[&format!("`{}`, which exists", main.display())]);
     assert_eq!(shop.servers().len(), 2, "nothing was ended");
     shop.repo.adding("heir").args(["--data-from", &name]).succeeds();
     let heir = shop.repo.spot.join("proj.heir");
@@ -347,7 +347,7 @@ fn data_of_a_repository_that_was_moved_or_cannot_be_read_stays() {
     kill(&server["pid"]);
     // The server's processes end a moment later.
     eventually("the server is gone", || shop.servers().iter().all(|server| server["name"] != *name));
-    gc(&[&name]).fails(3).says(&["may have changes that are nowhere else"]);
+    gc(&[&name]).fails(3).says(&["may have changes found nowhere else"]);
     shop.within(&now, &["env"]).succeeds();
     assert_eq!(orphans(), 0);
     assert_eq!(shop.rows(&now), [1, 2, 3, 9]);

@@ -60,7 +60,7 @@ fn several_worktrees_are_removed_and_this_one_without_a_name() {
     let paths = ["a", "b", "c", "d"].map(|name| repo.add([name]));
     write(&paths[1].join("new"), "work\n");
     let ran = repo.calve(["rm", "a", "b", "nobody", "c"]).fails(1);
-    ran.says(&["removed `", "not committed", "no worktree of the branch or at the path `nobody`"]).hints();
+    ran.says(&["removed `", "uncommitted changes", "no worktree of the branch or at the path `nobody`"]).hints();
     assert_eq!(paths.each_ref().map(|path| path.exists()), [false, true, false, true]);
     let ran = repo.calve(["remove", "-f", "--json", "b"]).succeeds();
     assert_eq!(ran.json()["schema"], "calve.worktree-remove/1");
@@ -119,7 +119,7 @@ fn a_dry_run_removes_nothing_and_says_what_would_be_refused() {
     let document = repo.calve(["remove", "-n", "--json", "x"]).succeeds().json();
     assert_eq!(document["schema"], "calve.worktree-remove-plan/1");
     write(&path.join("new"), "work\n");
-    repo.calve(["remove", "-n", "x"]).fails(1).says(&["not committed"]).hints();
+    repo.calve(["remove", "-n", "x"]).fails(1).says(&["uncommitted changes"]).hints();
     repo.calve(["remove", "-n", "-f", "x"]).succeeds().says(&["would remove"]);
     assert!(path.join("new").exists() && repo.worktrees().contains(&path) && !repo.spot.join("ran").exists());
 }
@@ -144,7 +144,7 @@ fn a_worktree_that_is_gone_is_forgotten_and_not_removed() {
     let path = repo.add(["x"]);
     fs_err::remove_dir_all(&path).unwrap();
     repo.calve(["remove", "-n", "x"]).succeeds().says(&["would forget"]);
-    let ran = repo.calve(["remove", "x"]).succeeds().says(&["forgot", "was gone already"]);
+    let ran = repo.calve(["remove", "x"]).succeeds().says(&["forgot", "was already gone"]);
     assert!(!ran.stderr.contains("removed"), "{}", ran.stderr);
     assert_eq!(repo.worktrees(), std::slice::from_ref(&repo.path));
 }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_testkit::require_program;
+use calve_testkit::{matrix, require_program};
 
 use super::repo::{Repo, with_environment};
 use crate::program::{Calve, RunResult, calve};
@@ -53,12 +53,12 @@ impl Kept {
         format!("{directory}/{}", found.unwrap())
     }
 
-    /// Damages a record in every way. `list` names it each time, and shows the rest.
+    /// Damages a record in every way, with few rounds in one. `list` names it each time, and shows the rest.
     #[track_caller]
     fn is_named(&self, record: &str, list: &[&str], rest: &str) {
         let path = self.home().join(record);
         let whole = fs_err::read(&path).unwrap();
-        for damaged in [Vec::new(), whole[..whole.len() / 2].to_vec(), b"{\"format\": 9}".to_vec()] {
+        for damaged in matrix([whole[..whole.len() / 2].to_vec(), Vec::new(), b"{\"format\": 9}".to_vec()]) {
             fs_err::write(&path, &damaged).unwrap();
             let listed = self.calve(list).succeeds();
             assert!(names_it(&listed, &path) && listed.stdout.contains(rest), "{record}: {listed:?}");
@@ -219,13 +219,13 @@ fn a_damaged_record_of_a_service_keeps_neither_ports_nor_a_removal() {
     let damaged = damage(&slot);
     kept.calve(&["worktree", "remove", "one"]).fails(1).says(&[&damaged]);
     kept.calve(&["worktree", "remove", "--dry-run", "--lose-data", "one"]).succeeds();
-    let stays = format!("warning: data of this worktree stays: {damaged}\n");
+    let stays = format!("warning: this worktree's data was not removed: {damaged}\n");
     kept.calve(&["worktree", "remove", "--lose-data", "one"]).succeeds().says(&[&stays]);
     assert!(!kept.repo.spot.join("proj.one").exists() && slot.join("data").exists());
     kept.calve(&["worktree", "add", "two"]).succeeds();
     let id = fs_err::read_to_string(kept.repo.join(".git/worktrees/proj.two/calve-services")).unwrap();
     damage(&kept.home().join(format!("db/services/db-{id}")));
-    kept.calve(&["worktree", "remove", "--force", "two"]).succeeds().says(&["data of this worktree stays"]);
+    kept.calve(&["worktree", "remove", "--force", "two"]).succeeds().says(&["this worktree's data was not removed"]);
 }
 
 /// A command that is killed while it notes the donor leaves an empty note.

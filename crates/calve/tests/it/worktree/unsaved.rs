@@ -59,7 +59,7 @@ fn staged_contents_are_kept_whatever_the_directory_has() {
     write(&x.path.join("s/new"), "important\n");
     x.git(["add", "s"]);
     fs_err::remove_dir_all(x.path.join("s")).unwrap();
-    x.is_kept("uncommitted", &["not committed", "`s/new`"]);
+    x.is_kept("uncommitted", &["uncommitted changes", "`s/new`"]);
     x.repo.calve(["prune", "--merged", "--older-than", "0h", "--yes"]).succeeds().says(&["kept", "`s/new`"]);
     reset();
     // Staged, and put back in the directory.
@@ -87,7 +87,7 @@ fn everything_is_named_at_once() {
     write(&x.path.join("run.sh"), "mine\n");
     write(&x.path.join("new"), "n\n");
     write(&x.path.join(".env"), "SECRET=2\n");
-    let words = ["`new`", "not committed", "`run.sh`", "told to ignore", "`-f` loses all of it"];
+    let words = ["`new`", "uncommitted changes", "`run.sh`", "told to ignore", "`-f` discards all of it"];
     x.is_kept("hidden", &words);
     x.is_kept("uncommitted", &words);
     // Ignored files need no force.
@@ -108,7 +108,7 @@ fn commits_that_only_the_log_of_a_worktree_has_are_kept() {
     let tried = x.git(["rev-parse", "HEAD"]);
     x.git(["checkout", "-q", "x"]);
     is_clean(&x.path);
-    x.is_kept("reflog", &["only the log of its HEAD", &tried[..12]]);
+    x.is_kept("reflog", &["only in HEAD's reflog", &tried[..12]]);
     // Also where the directory is gone.
     let away = x.repo.spot.join("away");
     fs_err::rename(&x.path, &away).unwrap();
@@ -120,7 +120,7 @@ fn commits_that_only_the_log_of_a_worktree_has_are_kept() {
     x.git(["commit", "-q", "--allow-empty", "-m", "a draft"]);
     x.git(["commit", "-q", "--amend", "--allow-empty", "-m", "the text"]);
     let text = x.git(["rev-parse", "HEAD"]);
-    x.is_kept("commits", &["no branch or tag has", &text[..12]]);
+    x.is_kept("commits", &["on no branch or tag", &text[..12]]);
     x.git(["branch", "text", text.trim()]);
     x.git(["checkout", "-q", "x"]);
     // What a branch's own log has stays.
@@ -364,13 +364,13 @@ fn a_branch_stays_if_a_hook_commits_to_it_or_a_rebase_goes_back_to_it() {
     let repo = Repo::anywhere();
     let (rebasing, other) = (repo.add(["rebasing"]), repo.add(["other"]));
     write(&repo.join(".git/worktrees/proj.other/rebase-merge/head-name"), "refs/heads/rebasing\n");
-    repo.calve(["remove", "-D", "rebasing"]).succeeds().says(&["in use, and stays"]);
+    repo.calve(["remove", "-D", "rebasing"]).succeeds().says(&["it changed or is in use"]);
     assert!(!rebasing.exists() && other.exists() && !repo.git(["branch", "--list", "rebasing"]).is_empty());
     repo.write(".calve.toml", "[hooks]\npre-remove = \"git commit -q --allow-empty -m late\"\n");
     repo.git(["add", "-f", ".calve.toml"]);
     repo.git(["commit", "-q", "-m", "hook"]);
     repo.add(["x"]);
-    repo.calve(["remove", "--yes", "-D", "x"]).succeeds().says(&["has changed meanwhile", "stays"]);
+    repo.calve(["remove", "--yes", "-D", "x"]).succeeds().says(&["was kept", "it changed or is in use"]);
     assert_eq!(repo.git(["log", "-1", "--format=%s", "x"]).trim(), "late");
 }
 
@@ -480,7 +480,7 @@ fn a_link_to_something_else_is_no_worktree_and_no_hint_makes_it_one() {
         put();
         assert_eq!(standing(&repo, &repo.path), ("replaced".into(), false));
         for words in [&["remove", "x"][..], &["remove", "-f", "x"]] {
-            let ran = repo.calve(words).fails(1).says(&["not the worktree any more", "`git worktree repair NEW-PATH`"]);
+            let ran = repo.calve(words).fails(1).says(&["no longer the worktree", "`git worktree repair NEW-PATH`"]);
             assert!(!ran.stderr.contains("repair` in"), "{}", ran.stderr);
         }
         let is_link = path.is_symlink();

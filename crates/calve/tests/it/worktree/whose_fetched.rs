@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use calve_testkit::matrix;
+
 use super::repo::{git, try_git, write};
 use super::whose::Project;
 use crate::program::calve;
@@ -147,7 +149,7 @@ fn a_fork_that_is_no_remote_is_somebody_elses() {
         (&["switch -q -c x", "pull -q --no-rebase URL patch", "switch -q main"], "x"),
         (&["switch -q -c x", "commit -q --allow-empty -m x", "pull -q --rebase URL patch", "switch -q main"], "x"),
     ];
-    for spelling in ["PATH", "../fork", "file://PATH/"] {
+    for spelling in matrix(["PATH", "../fork", "file://PATH/"]) {
         for (steps, name) in &uses[..if spelling == "PATH" { uses.len() } else { 3 }] {
             let project = Project::new();
             project.git("branch mine main");

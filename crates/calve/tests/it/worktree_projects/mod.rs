@@ -9,13 +9,13 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use calve_testkit::{FileSystem, Tree, fingerprint, require_program};
+use calve_testkit::{FileSystem, Tree, fingerprint, matrix, require_program};
 
 use crate::program::calve;
 use crate::spot::Spot;
 
 /// Where worktrees are used.
-const FILE_SYSTEMS: [FileSystem; 3] = [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs];
+const FILE_SYSTEMS: [FileSystem; 3] = [FileSystem::Xfs, FileSystem::Btrfs, FileSystem::Ext4];
 
 /// A project in the main worktree of a repository.
 pub(crate) struct Project {
@@ -23,13 +23,13 @@ pub(crate) struct Project {
 }
 
 impl Project {
-    /// On each file system, with what `make` writes, installs and builds there; then `check` in a new worktree.
+    /// On each file system, with few rounds on one, with what `make` writes, installs and builds there; then `check` in a new worktree.
     #[track_caller]
     pub(crate) fn each(programs: &[&str], make: impl Fn(&Project), check: impl Fn(&Project, &Path)) {
         if !programs.iter().all(|program| require_program(program)) {
             return;
         }
-        for file_system in FILE_SYSTEMS {
+        for file_system in matrix(FILE_SYSTEMS) {
             let Some(spot) = Spot::on(file_system) else { return };
             let project = Project { spot };
             make(&project);

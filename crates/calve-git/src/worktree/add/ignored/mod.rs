@@ -15,6 +15,7 @@ use crate::config::{Author, Secrets, read_bytes};
 use crate::dependency_names::dependency;
 use crate::environment::is_own_env_file;
 use crate::error::Result;
+use crate::trust::Provenance;
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::secrets::is_secret;
 use crate::worktree::status::{Status, UntrackedEntry};
@@ -27,7 +28,7 @@ pub(crate) struct CarriedEntries<'a> {
     pub(crate) donor: &'a Path,
     pub(crate) status: &'a Status,
     pub(crate) rules: Rules,
-    pub(crate) is_untrusted: bool,
+    pub(crate) provenance: Provenance,
     /// `None`: everything.
     pub(crate) include: Option<Patterns>,
     /// Roots of worktrees, relative to the donor.
@@ -80,7 +81,7 @@ impl CarriedEntries<'_> {
     fn secret_around(&self, path: &Path) -> Option<SkipReason> {
         let Status { ignored, untracked, .. } = self.status;
         let is_untracked = |above: &Path| ignored.iter().chain(untracked).any(|one| above.starts_with(&one.path));
-        let is_kept = self.is_untrusted && dependency(path).is_none();
+        let is_kept = self.provenance.is_untrusted() && dependency(path).is_none();
         let is_one = |above: &Path| is_secret(above) && (is_kept || is_untracked(above));
         (self.rules.secrets == Secrets::Leave && path.ancestors().any(is_one)).then_some(left_behind::SECRET)
     }

@@ -33,13 +33,13 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
         modes.restore();
     }
     let shown_for = if base.is_some() { ChangesUse::Apply } else { ChangesUse::Show };
-    let (changes, untold) = match overlay.changes(shown_for) {
+    let (changes, unknown) = match overlay.changes(shown_for) {
         Ok(changes) => (changes, None),
         Err(error) => (Changes::default(), Some(error)),
     };
     let mut copy = PrivateCopy { overlay, changes };
     let code = ended.as_ref().map(|end| end.as_ref().map_or(0, |end| end.code));
-    let outcome = match (code, &untold) {
+    let outcome = match (code, &unknown) {
         (Ok(code), None) => finish(arguments, &mut copy, keep, code, base.as_ref()),
         (Ok(code), Some(_)) if keep.is_some() || (base.is_some() && (!arguments.apply || code == 0)) => {
             set_aside(&mut copy);
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
     let discarded = discard(copy.overlay);
     let code = ended?.map_or(0, |end| end.code);
     outcome?;
-    match untold {
+    match unknown {
         // Never omit requested output silently.
         Some(error) if arguments.json || arguments.diff || arguments.keep.is_some() => return Err(error.into()),
         Some(error) if arguments.apply && code == 0 => return Err(error.into()),
@@ -101,7 +101,7 @@ fn tell_of_copying(copy: &PrivateCopy) {
     const MUCH: u64 = 1 << 28;
     let copied = copy.overlay.most_copied(&copy.changes);
     if copied >= MUCH {
-        output::note(&format!("the overlay copied files before the command could change them: up to {}", size(copied)));
+        output::note(&format!("up to {} was copied before the command could change it", size(copied)));
     }
 }
 

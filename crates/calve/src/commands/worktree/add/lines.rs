@@ -53,7 +53,7 @@ fn describe_files(report: &AddReport, is_detached: bool, facts: &mut Facts) {
         files.clone.strategy,
         entries.unwrap_or_default(),
         human::counted(files.tracked.cloned, "tracked file"),
-        count(files.tracked.written.values().sum()),
+        count(files.tracked.written_by_git),
         duration(*elapsed),
     );
     facts.add(FactSubject::Files, text);
@@ -73,9 +73,9 @@ fn describe_files(report: &AddReport, is_detached: bool, facts: &mut Facts) {
         facts.add(FactSubject::Cloning, text);
     }
     if files.tracked.cloned == 0
-        && let Some((why, _)) = files.tracked.written.iter().max_by_key(|(_, files)| **files)
+        && let Some(most) = files.tracked.not_cloned.iter().max_by_key(|other| other.files)
     {
-        facts.add(FactSubject::Cloning, format!("no tracked file was cloned: {}", none_cloned(*why)));
+        facts.add(FactSubject::Cloning, format!("no tracked file was cloned: {}", none_cloned(most.reason)));
     }
     if could_be_a_snapshot(report) {
         let donor = word(&added.donor);
@@ -88,7 +88,7 @@ fn describe_files(report: &AddReport, is_detached: bool, facts: &mut Facts) {
 fn none_cloned(why: NotClonedReason) -> &'static str {
     match why {
         NotClonedReason::OtherVersion => "the commit has other versions of them",
-        NotClonedReason::Uncommitted => "they are changed there and not committed",
+        NotClonedReason::Uncommitted => "they have uncommitted changes there",
         NotClonedReason::Converted => {
             "git converts them on checkout (`core.autocrlf`, or `eol`, `filter` or `ident` in .gitattributes)"
         }
@@ -96,7 +96,7 @@ fn none_cloned(why: NotClonedReason) -> &'static str {
             "git's index is split there; `git config core.splitIndex false && git update-index --no-split-index` makes it whole"
         }
         NotClonedReason::StaleIndex => "git's index is not up to date there; `git status` refreshes it",
-        _ => "git is told not to look at them there, or they are submodules",
+        _ => "git is configured to ignore changes to them, or they are submodules",
     }
 }
 
@@ -134,7 +134,7 @@ fn describe_audit(audit: &AuditReport, facts: &mut Facts) {
     let count = |action| audit.findings.iter().filter(|found| found.action == action).count();
     let (repaired, dropped) = (count(Action::Repaired), count(Action::Dropped));
     if repaired + dropped > 0 {
-        let text = format!("of what pointed out of the new worktree, {repaired} repaired and {dropped} dropped");
+        let text = format!("references to other worktrees: {repaired} repaired, {dropped} dropped");
         facts.add(FactSubject::References, text);
     }
     let mut reported = audit.findings.iter().filter(|found| found.action == Action::Reported);
@@ -142,7 +142,7 @@ fn describe_audit(audit: &AuditReport, facts: &mut Facts) {
         let (path, names) = (ShownPath(&found.path), ShownPath(&found.names));
         let more = match reported.count() as u64 {
             0 => String::new(),
-            more => format!("; {} more point out of it: `calve worktree check` lists them", human::count(more)),
+            more => format!("; {} more remain: `calve worktree check` lists them", human::count(more)),
         };
         let text = format!("warning: `{path}` still names `{names}`: {}{more}", found.explanation);
         facts.add(FactSubject::References, text);
@@ -177,8 +177,8 @@ pub(super) fn say_plan(AddPlan { plan: planned, services, not_approved }: &AddPl
         ShownPath(&worktree.path),
         on(&worktree.target),
         ShownPath(&worktree.donor),
-        human::counted(planned.tracked_same, "tracked file"),
-        count(planned.tracked_other),
+        human::counted(planned.tracked.same, "tracked file"),
+        count(planned.tracked.other),
     ));
     unasked_line(&worktree.target).iter().for_each(|line| output::note(line));
     if worktree.provenance.is_untrusted() {

@@ -15,10 +15,7 @@ use crate::host::Program;
 use crate::progress_bar::Watch;
 use crate::wording::{self, word};
 use crate::{consent, home, output, real_path, reaper};
-use calve_receipt::{
-    CloneReceipt, FactSubject, HookResult, NotClonedFiles, ServiceReceipt, TrackedFiles, TrackedPlan,
-    WorktreeAddReceipt, WorktreePlanReceipt, path, paths,
-};
+use calve_receipt::{CloneReceipt, FactSubject, ServiceReceipt, WorktreeAddReceipt, WorktreePlanReceipt, path, paths};
 
 pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut facts = Facts::default();
@@ -92,7 +89,7 @@ fn plan(options: &AddOptions, arguments: &AddArguments) -> Result<(), Failure> {
     if let Some(error) = not_approved.filter(|_| !consent::can_ask()) {
         return Err(error.into());
     }
-    if arguments.json { output::json(&plan_receipt(&planned, services.receipts()?)) } else { Ok(()) }
+    if arguments.json { output::json(&plan_receipt(planned, services.receipts()?)) } else { Ok(()) }
 }
 
 /// Converts the failure to finish an agent's worktree, with the fate of the worktree as its hint.
@@ -101,7 +98,7 @@ fn say_taken_back(error: calve_env::Error, taken_back: TakenBack) -> Failure {
         TakenBack::Removed { worktree, unfinished } => {
             worktree.kept.iter().for_each(super::remove::say_kept);
             unfinished.into_iter().for_each(|error| _ = output::failure(&error.into()));
-            "the worktree was taken away again; fix what was reported, and ask again".to_owned()
+            "the worktree was removed again; fix what was reported, and ask again".to_owned()
         }
         TakenBack::Stays(path, _) if !path.exists() => {
             "nothing of the worktree is left; fix what was reported, and ask again".to_owned()
@@ -149,8 +146,6 @@ fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAdd
     let AddedEnvironment { report, own } = added;
     let AddReport { worktree: added, files, .. } = report;
     let target = &added.target;
-    let not_cloned = files.tracked.written.iter();
-    let not_cloned = not_cloned.map(|(why, files)| NotClonedFiles { reason: why.into(), files: *files });
     Ok(WorktreeAddReceipt {
         path: path(&added.path),
         branch: target.branch.clone(),
@@ -161,11 +156,7 @@ fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAdd
         from: path(&added.donor),
         pull_request: target.pull_request,
         untrusted: added.provenance.is_untrusted(),
-        tracked: TrackedFiles {
-            cloned: files.tracked.cloned,
-            written_by_git: files.tracked.written.values().sum(),
-            not_cloned: not_cloned.collect(),
-        },
+        tracked: files.tracked.clone(),
         carried: paths(&files.untracked.carried),
         left: files.untracked.left.clone(),
         dependencies: files.untracked.dependencies.clone(),
@@ -176,7 +167,7 @@ fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAdd
         other_values: own.other_values.clone(),
         uncommitted: files.uncommitted,
         escapes: files.audit.findings.clone(),
-        post_checkout: report.post_checkout.as_ref().map(|hook| HookResult { exit_code: hook.code }),
+        post_checkout: report.post_checkout.clone(),
         warnings: files.warnings.iter().map(wording::git::warning).collect(),
         facts: facts.0,
         clone: CloneReceipt { report: files.clone.clone() },
@@ -184,22 +175,22 @@ fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAdd
     })
 }
 
-fn plan_receipt(planned: &worktree::AddPlan, services: Vec<ServiceReceipt>) -> WorktreePlanReceipt {
-    let worktree::AddPlan { worktree, untracked, .. } = planned;
-    let target = &worktree.target;
+fn plan_receipt(planned: worktree::AddPlan, services: Vec<ServiceReceipt>) -> WorktreePlanReceipt {
+    let worktree::AddPlan { worktree, untracked, tracked, secrets, .. } = planned;
+    let target = worktree.target;
     WorktreePlanReceipt {
         path: path(&worktree.path),
-        branch: target.branch.clone(),
+        branch: target.branch,
         new_branch: target.is_new,
-        new_branch_from: target.start.as_ref().map(|start| start.name.clone()),
-        head: target.oid.clone(),
+        new_branch_from: target.start.map(|start| start.name),
+        head: target.oid,
         from: path(&worktree.donor),
         untrusted: worktree.provenance.is_untrusted(),
-        tracked: TrackedPlan { same: planned.tracked_same, other: planned.tracked_other },
+        tracked,
         carried: paths(&untracked.carried),
-        secrets: paths(&planned.secrets),
-        left: untracked.left.clone(),
-        dependencies: untracked.dependencies.clone(),
+        secrets: paths(&secrets),
+        left: untracked.left,
+        dependencies: untracked.dependencies,
         services,
     }
 }

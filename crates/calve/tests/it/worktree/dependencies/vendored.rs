@@ -139,8 +139,7 @@ fn composer_installs_are_compared_with_the_lockfile() {
     };
     let Some(project) = Project::of(installer) else { return };
     project.is_upgraded();
-    project.is_killed();
-    project.is_deleted("/x/p0");
+    project.is_interrupted(Some("/x/p0"));
     let main = &project.repo.path;
     project.repo.git(["checkout", "-q", "--detach", "main~1"]);
     let is_current = || project.planned("main~1")["install_needed"] == false;
@@ -171,8 +170,7 @@ fn bundler_installs_are_compared_with_the_lockfile() {
     };
     let Some(project) = Project::of(installer) else { return };
     project.is_upgraded();
-    project.is_killed();
-    project.is_deleted("/gems/p0-1.0.0");
+    project.is_interrupted(Some("/gems/p0-1.0.0"));
 }
 
 #[test]
@@ -193,6 +191,5 @@ fn go_vendoring_is_compared_with_the_required_modules() {
     };
     let Some(project) = Project::of(installer) else { return };
     project.is_upgraded();
-    project.is_killed();
-    project.is_deleted("/example.com");
+    project.is_interrupted(Some("/example.com"));
 }

@@ -4,7 +4,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use calve_testkit::git_command;
+use calve_testkit::{SplitMix64, git_command};
 
 use super::super::repo::with_environment;
 use crate::program::{Calve, calve};
@@ -177,17 +177,23 @@ impl Fixture {
         fs_err::create_dir_all(nested.join(".git/info")).unwrap();
         fs_err::write(nested.join(".git/info/attributes"), "filter.sh filter=lfs\nother.sh filter=approved\n").unwrap();
         let fixture = Fixture { original, home: base.join("home"), ran, state, head, loose };
-        fixture.check_programs(&r, &e, &nested);
+        fixture.check_programs(&e, &nested);
         fs_err::rename(&fixture.state, &fixture.original).unwrap();
         fixture
     }
 
-    /// Checks that the programs run for git, but not while Calve lists the worktrees and marks the untrusted one.
-    fn check_programs(&self, r: &Path, e: &Path, nested: &Path) {
+    /// Has Calve list the worktrees, and mark the untrusted one.
+    pub(super) fn see_request(&self, place: &str) {
+        let (r, e) = (self.state.join("R"), self.state.join("e"));
         let listed = self.calve(["worktree", "list", "--json"]).within(r).succeeds().json();
         let of_e = listed["worktrees"].as_array().unwrap().iter().find(|one| one["path"] == e.to_str().unwrap());
-        assert_eq!(of_e.unwrap()["untrusted"], true, "{listed}");
-        assert_eq!(self.what_ran(), "");
+        assert_eq!(of_e.unwrap()["untrusted"], true, "{place}: {listed}");
+        assert_eq!(self.what_ran(), "", "{place}");
+    }
+
+    /// Checks that the programs run for git, but not while Calve lists the worktrees and marks the untrusted one.
+    fn check_programs(&self, e: &Path, nested: &Path) {
+        self.see_request("refs/pull/7/head");
         for tree in [e, nested] {
             // The size stays the same, so git has to read the file.
             fs_err::write(tree.join("file"), "next\n").unwrap();
@@ -226,6 +232,40 @@ impl Fixture {
 
     pub(super) fn forget_what_ran(&self) {
         let _ = fs_err::remove_file(&self.ran);
+    }
+
+    /// Puts the pull request's commit, which Calve has not seen, anywhere a fetch may put it. Returns where.
+    pub(super) fn move_request(&self, random: &mut SplitMix64) -> String {
+        let common = self.state.join("R/.git");
+        let (request, n) = (common.join("refs/pull/7/head"), random.below(1000));
+        let commit = fs_err::read_to_string(&request).unwrap();
+        fs_err::remove_file(request).unwrap();
+        fs_err::remove_file(common.join("FETCH_HEAD")).unwrap();
+        for mark in ["calve-fetched", "worktrees/e/calve-untrusted"] {
+            fs_err::remove_file(common.join(mark)).unwrap();
+        }
+        let offered = *random.pick(&["pull", "merge-requests", "pull-requests", "changes"]);
+        let number = format!("{n}{}", random.pick(&["", "/head", "/merge", "/from", "/1"]));
+        let place = match random.below(7) {
+            0 => format!("refs/{offered}/{number}"),
+            1 => format!("refs/remotes/origin/{offered}/{number}"),
+            2 => format!("refs/remotes/deep/er/{n}/pr/{number}"),
+            3 => format!("refs/heads/pr/{n}"),
+            4 => format!("refs/review/{number}"),
+            5 => {
+                let line = format!("{}\t\t'refs/{offered}/{number}' of ../theirs\n", commit.trim_end());
+                fs_err::write(common.join("FETCH_HEAD"), line).unwrap();
+                return "FETCH_HEAD".to_owned();
+            }
+            _ => {
+                let merge = format!("refs/{offered}/{number}");
+                git(&self.state.join("R"), &["config", &format!("branch.x{n}.merge"), &merge]);
+                format!("refs/heads/x{n}")
+            }
+        };
+        fs_err::create_dir_all(common.join(&place).parent().unwrap()).unwrap();
+        fs_err::write(common.join(&place), commit).unwrap();
+        place
     }
 
     /// Restores the original state.

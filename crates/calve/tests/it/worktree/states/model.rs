@@ -203,6 +203,12 @@ impl<'f> State<'f> {
             names: Vec::new(),
             r,
         };
+        // In each state, this would take as long as the rest.
+        if random.below(4) == 0 {
+            let place = fixture.move_request(random);
+            fixture.see_request(&place);
+            state.story.push(format!("the request is {place}"));
+        }
         for (id, path) in WORKTREES {
             state.names.extend([PathBuf::from(id), fixture.state.join(path)]);
         }

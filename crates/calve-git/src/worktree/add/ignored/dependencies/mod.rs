@@ -293,7 +293,7 @@ fn is_older(worktree: &Path, lockfile: &Lockfile<'_>, directory: &Directory) -> 
 
 /// Returns when something was last installed. A virtual environment's own directory does not change then.
 fn changed(directory: &Directory) -> Option<Time> {
-    directory.changed(".").max(python::packages_changed(directory))
+    directory.changed(".").max(python::site_packages(directory).and_then(|packages| packages.changed(".")))
 }
 
 /// Returns the commit's lockfiles in the order of installers. Those inside dependencies do not count.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
-use super::fit::{Fit, Judge};
+use super::fit::{Fit, Judge, listed};
 use super::npm::is_installed_at;
 use crate::directory::{Directory, Time};
 
@@ -28,7 +28,11 @@ pub(super) fn read<'t>(lockfiles: &[&'t str]) -> Judge<'t> {
 
 fn classic(directory: &Directory, wanted: &HashMap<String, String>) -> Fit {
     let integrity: Option<Value> = directory.read(CLASSIC).and_then(|text| serde_json::from_str(&text).ok());
-    integrity.is_some_and(|integrity| integrity.get("lockfileEntries") == Some(&json!(wanted))).into()
+    let (Some(integrity), Some(workspace)) = (integrity, directory.above()) else { return Fit::No };
+    // Those of packages, which yarn names if it has filled them.
+    let folders = listed(&integrity, "modulesFolders").filter_map(Value::as_str);
+    let folders = folders.filter(|path| is_installed_at(&format!("{path}/")));
+    (integrity["lockfileEntries"] == json!(wanted) && workspace.is_settled(folders, Time::MAX)).into()
 }
 
 /// Maps each pattern of a version 1 lockfile to its package's origin.

@@ -25,7 +25,7 @@ pub(crate) struct Locked {
 
 impl Locked {
     /// Reads the common fields. The version of an index's package is the lockfile's, but that of a local one changes.
-    fn of(package: &Value, is_local: bool) -> Option<Locked> {
+    fn from_package(package: &Value, is_local: bool) -> Option<Locked> {
         let version = text_of(package, "version").filter(|_| !is_local);
         Some(Locked { name: normalised(package["name"].as_str()?), version, ..Locked::default() })
     }
@@ -75,7 +75,7 @@ fn uv_package(package: &Value) -> Locked {
     Locked {
         revision: revision.map(|(_, commit)| commit.to_owned()),
         marker: (!markers.is_empty()).then(|| markers.join(" or ")),
-        ..Locked::of(package, is_local).unwrap_or_default()
+        ..Locked::from_package(package, is_local).unwrap_or_default()
     }
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn poetry(text: &str) -> Option<Vec<Locked>> {
             // There may be one for each group.
             marker: (!markers.is_null()).then(|| markers.as_str().unwrap_or_default().to_owned()),
             groups: groups(package, "main").filter(|_| is_needed).collect(),
-            ..Locked::of(package, source["type"] == "directory")?
+            ..Locked::from_package(package, source["type"] == "directory")?
         })
     };
     Some(listed(&document, "package").filter_map(one).collect())
@@ -136,7 +136,7 @@ pub(crate) fn pdm(text: &str) -> Option<Vec<Locked>> {
             revision: text_of(package, "revision"),
             marker: text_of(package, "marker"),
             groups: groups(package, "default").filter(|_| is_told).collect(),
-            ..Locked::of(package, !package["path"].is_null())?
+            ..Locked::from_package(package, !package["path"].is_null())?
         })
     };
     Some(listed(&document, "package").filter_map(one).chain(pythons).collect())
@@ -150,7 +150,7 @@ pub(crate) fn pylock(text: &str) -> Option<Vec<Locked>> {
             revision: text_of(&package["vcs"], "commit-id"),
             marker: text_of(package, "marker"),
             groups: vec![MAIN.to_owned()],
-            ..Locked::of(package, !package["directory"].is_null())?
+            ..Locked::from_package(package, !package["directory"].is_null())?
         })
     };
     Some(listed(&document, "packages").filter_map(one).chain(python(&document, "requires-python")).collect())

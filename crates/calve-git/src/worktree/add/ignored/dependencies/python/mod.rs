@@ -8,7 +8,7 @@ mod version;
 use std::collections::{HashMap, HashSet};
 
 use super::fit::{Fit, Judge};
-use crate::directory::{Directory, Time};
+use crate::directory::Directory;
 use lockfiles::{Locked, MAIN, PYTHON, normalised};
 use marker::Interpreter;
 
@@ -82,14 +82,10 @@ fn has_recorded(site: &Directory, entry: &str) -> bool {
     paths.next().is_none_or(|path| site.has(path))
 }
 
-fn site_packages(directory: &Directory) -> Option<Directory> {
+pub(super) fn site_packages(directory: &Directory) -> Option<Directory> {
     let lib = directory.directory("lib")?;
     let mut pythons = lib.names().into_iter().filter(|name| name.starts_with("python"));
     pythons.find_map(|name| lib.directory(name)?.directory("site-packages"))
-}
-
-pub(super) fn packages_changed(directory: &Directory) -> Option<Time> {
-    site_packages(directory)?.changed(".")
 }
 
 /// Returns whether no installed package contradicts the lockfile, and none is missing that surely has to be there.
