@@ -11,13 +11,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use calve_core::internal::joined;
 use rustix::process::{Pid, Signal, getpgrp, kill_process_group};
 
 use crate::error::{Error, Result};
 use crate::nesting::Nesting;
 use crate::redact;
 use crate::remedy::Remedy;
-use crate::threads::joined;
 use crate::transfer_failure::{ENDLESS, TransferFailure};
 use crate::trust::{self, confined};
 

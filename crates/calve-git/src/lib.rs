@@ -22,7 +22,6 @@ mod remedy;
 pub mod remote;
 mod repository;
 mod settings;
-mod threads;
 mod transfer_failure;
 mod trust;
 mod unsaved_item;

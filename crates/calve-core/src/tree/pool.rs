@@ -170,6 +170,6 @@ pub(crate) fn open_directories_per_worker(threads: usize, descriptors_per_direct
 }
 
 /// Joins a thread, and continues its panic if it had one.
-pub(crate) fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+pub fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

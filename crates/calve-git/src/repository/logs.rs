@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
+use calve_core::internal::joined;
 use rustix::fs::{Mode, OFlags};
 
 use crate::repository::operation::RebaseNote;
 use crate::repository::references::{Refspec, Source, names_request, source_of_name, takes};
 use crate::repository::remotes::Remotes;
-use crate::threads::joined;
 use crate::trust::is_object_id;
 
 #[derive(Default)]

@@ -3,7 +3,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use calve_core::internal::ShownPath;
+use calve_core::internal::{ShownPath, joined};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
@@ -18,7 +18,6 @@ use crate::repository::state::{self, LinkedWorktree};
 use crate::repository::unopened::unopened;
 use crate::repository::worktree::Worktree;
 use crate::settings::{FILES, REFERENCE_FORMAT, is_true, settings_of};
-use crate::threads::joined;
 use crate::trust::{self, Provenance};
 
 #[derive(Debug)]

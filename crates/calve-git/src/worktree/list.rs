@@ -1,11 +1,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use calve_core::internal::joined;
+
 use crate::error::Result;
 use crate::git::Git;
 use crate::repository::standing::WorktreeState;
 use crate::repository::{Repository, Worktree};
-use crate::threads::joined;
 use crate::worktree::agent;
 use crate::worktree::registration::open_swept;
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calve_core::internal::ShownPath;
+use calve_core::internal::{ShownPath, joined};
 use calve_core::options::SpareUse;
 use calve_core::report::SkippedEntry;
 
@@ -16,7 +16,6 @@ use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::path_of;
 use crate::remedy::Remedy;
-use crate::threads::joined;
 use crate::trust::programs::refused_filters;
 use crate::worktree::add::ignored::dependencies::{Choice, Dependency};
 use crate::worktree::add::ignored::left_behind;

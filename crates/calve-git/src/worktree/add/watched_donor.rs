@@ -10,13 +10,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
-use calve_core::internal::{EntryKind, ListedEntry, WatchedListing};
+use calve_core::internal::{EntryKind, ListedEntry, WatchedListing, joined};
 use calve_core::options::SpareUse;
 use calve_core::spares::{SpareSource, Spares};
 
 use crate::error::Result;
 use crate::git::Git;
-use crate::threads::joined;
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::status::{GitPath, Status, split};
 use crate::worktree::tracked::index::{self, GITLINK, Index, IndexEntry};

@@ -12,6 +12,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
+use calve_core::internal::joined;
 use calve_core::report::SkippedEntry;
 
 pub use kept::KeptFiles;
@@ -24,7 +25,6 @@ use crate::repository::entries::{DONOR, noted};
 use crate::repository::standing::WorktreeState;
 use crate::repository::state::LinkedWorktree;
 use crate::repository::{Repository, Worktree};
-use crate::threads::joined;
 use crate::unsaved_item::UnsavedItem;
 use crate::worktree::status::Status;
 use crate::worktree::unsaved::ignored::{Donor, IgnoredSearch};
