@@ -110,7 +110,7 @@ impl<'h> OwnParts<'h> {
         let Some(services) = &self.services else { return Ok(()) };
         let variables = match Environment::of_command(&self.ports, services) {
             Ok(variables) => variables,
-            Err(why) if may_lack_data => {
+            Err(why) if may_lack_data && !cancel.is_cancelled() => {
                 let why = Error::failed(why.to_string(), Remedy::RunCommandsAfterUp);
                 host.report(Event::Failure(NOT_RUN, why));
                 return Ok(());

@@ -46,7 +46,7 @@ pub struct DbServiceData {
     pub keeper: ReceiptPath,
     /// The data directory.
     pub data_directory: ReceiptPath,
-    /// The most space that removing the data would free. Null if it could not be read.
+    /// The most space that removing the data would free. Null if it could not be looked at.
     pub disk_bytes: Option<u64>,
 }
 

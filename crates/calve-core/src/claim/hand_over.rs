@@ -246,7 +246,7 @@ fn claim_one(
         Err(CheckFailure::TooMuch) => return unfit("more than a quarter of the source has changed since it was built"),
         Err(CheckFailure::Damaged) => return unfit("its record is damaged"),
         Err(CheckFailure::Slow) => {
-            return Err(ClaimRefusal::because("checking it means reading every entry"));
+            return Err(ClaimRefusal::because("checking it means looking at every entry"));
         }
         Err(CheckFailure::Error(error)) => return Err(error.into()),
     };

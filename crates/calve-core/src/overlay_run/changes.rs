@@ -63,9 +63,10 @@ pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Resu
 
 /// Returns whether a regular file has the same contents in both trees.
 pub(super) fn is_same(lower: BorrowedFd<'_>, upper: BorrowedFd<'_>, path: &Path) -> sys::Result<bool> {
-    let (directory, name) = open_above(upper, path, sys::PATH_ONLY)?;
-    let stat = sys::stat_at(&directory, &*name)?;
-    same_data(open_above(lower, path, sys::PATH_ONLY)?.0.as_fd(), directory.as_fd(), &name, (&stat, &stat), || false)
+    let ((lower, _), (upper, name)) =
+        (open_above(lower, path, sys::PATH_ONLY)?, open_above(upper, path, sys::PATH_ONLY)?);
+    let (before, after) = (sys::stat_at(&lower, &*name)?, sys::stat_at(&upper, &*name)?);
+    has_same_data(lower.as_fd(), upper.as_fd(), &name, &before, &after)
 }
 
 /// An overlay's upper directory, and its state before the command began.

@@ -234,7 +234,7 @@ def redis(path):
     def ask(line):
         connection.sendall(line.encode() + b'\\r\\n')
         answer = answers.readline()
-        if answer[:1] != b'$': return answer
+        if answer[:1] != b'$' or answer[1:2] == b'-': return answer
         return answers.read(int(answer[1:]) + 2)[:-2]
     while ask('PING') != b'+PONG\\r\\n': pass
     return server, ask

@@ -44,7 +44,7 @@ pub struct RemoveWorktreeOptions {
     pub is_found: bool,
     /// Branch, path, or last name of the path. Without it, the worktree that `start` is in.
     pub what: Option<PathBuf>,
-    /// Worktrees that were removed, or planned to be, with the same command.
+    /// Worktrees that the same dry run would remove before.
     pub gone_before: Vec<PathBuf>,
     /// Removes it although something would be lost, or it is locked.
     pub is_forced: bool,

@@ -174,7 +174,7 @@ pub(crate) struct RemoveWorktreeArguments {
 ///
 /// --merged also removes worktrees whose commits are all in their upstream or in the main worktree's branch, or that were squash-merged into
 /// it. It lists them and asks first. Their branches stay. A worktree stays if `calve worktree remove` would refuse it, if a process of yours
-/// is inside, or if you are. Without --older-than, a new worktree, whose branch has no commit of its own, also stays.
+/// is inside, or if you are. Without --older-than, a new worktree, on whose branch no commit was ever made, also stays.
 #[derive(Debug, Args)]
 pub(crate) struct PruneArguments {
     /// Also remove worktrees that are merged or pushed

@@ -272,7 +272,7 @@ impl<'p> StagedTree<'p> {
                 return Ok((None, Vec::new()));
             }
             // A watcher, asked when the spare is claimed, may know.
-            Ok(()) => Some(RefusalReason::new("checking it may mean reading every entry")),
+            Ok(()) => Some(RefusalReason::new("checking it may mean looking at every entry")),
             Err(reason) => reason,
         };
         let chosen = choose(&facts, &Criteria::new(self.options), &[]);

@@ -420,7 +420,7 @@ fn a_requirement_that_is_refused_says_why_no_spare_meets_it() {
         })
     };
     let spare = |reason: &str| (Strategy::Spare, reason.to_owned());
-    let read = |means| spare(&format!("checking it {means} reading every entry"));
+    let read = |means| spare(&format!("checking it {means} looking at every entry"));
     assert_eq!(refused(Requirement::Instant, &fixture.src()), [read("means"), read("may mean")]);
     let written = || spare("data was written to make it");
     assert_eq!(refused(Requirement::Cow, &fixture.src()), [written(), written()]);

@@ -103,7 +103,9 @@ fn without_document(slot: &Path, name: &str) -> Error {
         _ => {
             let what = match volumes(slot).join(" ") {
                 none if none.is_empty() => format!("its `{DOCUMENT}` is missing or damaged"),
-                names => format!("its data is in a volume of Docker; to delete that: docker volume rm {names}"),
+                names => format!(
+                    "an earlier build kept its data in a container engine's volume; to delete that: docker volume rm {names}"
+                ),
             };
             Error::TemplateDamaged { name: name.into(), what, origin: None }
         }

@@ -1,4 +1,5 @@
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use calve_core::internal::ShownPath;
 use calve_core::space::{DedupeMode, DedupeOptions, dedupe};
@@ -19,12 +20,14 @@ pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(
     let mut options = DedupeOptions::default();
     options.mode = if arguments.dry_run { DedupeMode::DryRun } else { DedupeMode::Share };
     // A link names what it leads to.
-    let followed = |path: &PathBuf| if path.is_symlink() { resolve(path) } else { Ok(path.clone()) };
+    let followed = |path: &PathBuf| if path.is_symlink() && path.exists() { resolve(path) } else { Ok(path.clone()) };
     let trees = arguments.paths.iter().map(followed).collect::<Result<Vec<_>, _>>()?;
     options.against = arguments.against.iter().map(followed).collect::<Result<_, _>>()?;
     for (path, kept) in trees.iter().flat_map(|path| options.against.iter().map(move |kept| (path, kept))) {
-        let (inner, outer) = (resolve(path)?, resolve(kept)?);
-        if inner != outer && inner.starts_with(outer) {
+        // One that cannot be found is reported with the others.
+        let (Ok(inner), Ok(outer)) = (fs_err::canonicalize(path), fs_err::canonicalize(kept)) else { continue };
+        let is_reached = !arguments.one_file_system || device(&inner)? == device(&outer)?;
+        if is_reached && inner != outer && inner.starts_with(outer) {
             let text = format!("`{}` is inside `{}`, which `--against` leaves alone", ShownPath(path), ShownPath(kept));
             let hint = "name a DIR beside it, or all of them as PATHs, without `--against`";
             return Err(Failure::stated(FAILED, text, hint));
@@ -44,8 +47,12 @@ pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(
     space::complete(report.unreadable)
 }
 
+fn device(path: &Path) -> std::io::Result<u64> {
+    Ok(fs_err::metadata(path)?.dev())
+}
+
 /// Returns the cache of hashes, or `None` without a home.
-fn cache() -> Option<std::path::PathBuf> {
+fn cache() -> Option<PathBuf> {
     match home::directory() {
         Ok(home) => Some(home.join("hashes")),
         Err(why) => {

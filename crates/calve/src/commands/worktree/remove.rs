@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> 
     let ended = operands::each(found, |path| {
         options.worktree.what = Some(path?);
         documents.push(remove_one(&options, arguments, here.as_deref(), !arguments.yes)?);
-        options.worktree.gone_before.extend(options.worktree.what.take());
+        options.worktree.gone_before.extend(options.worktree.what.take().filter(|_| arguments.dry_run));
         Ok(())
     })?;
     output::json_if(arguments.json, &WorktreeRemoveReceipts { removed: documents })?;
@@ -147,7 +147,7 @@ fn say_plan(plan: &RemovalPlan, fate: BranchFate) {
 
 /// Returns the words for a worktree without a branch of which the branch was to go, such as in a rebase.
 fn of_no_branch(fate: BranchFate) -> &'static str {
-    if fate == BranchFate::Stays { "" } else { "; no branch is checked out in it, so none is deleted" }
+    if fate == BranchFate::Stays { "" } else { "; no branch to delete: it had none checked out" }
 }
 
 fn say(removed: &WorktreeRemoveReport, fate: BranchFate) {

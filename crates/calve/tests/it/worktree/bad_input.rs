@@ -75,7 +75,7 @@ fn a_branch_that_is_being_rebased_or_bisected_is_refused() {
     );
     repo.calve(["remove", "other"]).fails(1).says(&["there is no worktree"]);
     for words in [["remove", "-nfD", "topic"], ["remove", "-fD", "topic"]] {
-        repo.calve(words).succeeds().says(&["no branch is checked out in it, so none is deleted"]);
+        repo.calve(words).succeeds().says(&["no branch to delete: it had none checked out"]);
     }
     assert_eq!(repo.git(["branch", "--list", "topic"]), "  topic\n");
 }
