@@ -61,14 +61,6 @@ pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Resu
     Ok(Version { is_executable, contents: (contents.len() as u64 <= most).then_some(contents) })
 }
 
-/// Returns whether a regular file has the same contents in both trees.
-pub(super) fn is_same(lower: BorrowedFd<'_>, upper: BorrowedFd<'_>, path: &Path) -> sys::Result<bool> {
-    let ((lower, _), (upper, name)) =
-        (open_above(lower, path, sys::PATH_ONLY)?, open_above(upper, path, sys::PATH_ONLY)?);
-    let (before, after) = (sys::stat_at(&lower, &*name)?, sys::stat_at(&upper, &*name)?);
-    has_same_data(lower.as_fd(), upper.as_fd(), &name, &before, &after)
-}
-
 /// An overlay's upper directory, and its state before the command began.
 #[derive(Clone, Copy)]
 pub(super) struct Layer<'a> {

@@ -192,8 +192,7 @@ impl PrivateOverlay {
         changed.map(|change| tree.entry(&change.path).map_or(0, |stat| sys::size(&stat))).sum()
     }
 
-    /// Reads the entry before and after (`None` unless a file or symlink), but no contents of more than `most` bytes: if they
-    /// are the same, both are empty.
+    /// Reads the entry before and after (`None` unless a file or symlink), but no contents of more than `most` bytes.
     pub fn versions(&self, change: &Change, most: u64) -> Result<[Option<Version>; 2], Error> {
         let read = |root: &OwnedFd, kind| match kind {
             Some(EntryKind::File | EntryKind::Symlink) => changes::version(root.as_fd(), &change.path, most)
@@ -202,14 +201,7 @@ impl PrivateOverlay {
             _ => Ok(None),
         };
         let [lower, upper] = self.layers()?;
-        let mut versions = [read(&lower, change.before)?, read(&upper, change.after)?];
-        if versions.iter().all(|version| version.as_ref().is_some_and(|version| version.contents.is_none()))
-            && changes::is_same(lower.as_fd(), upper.as_fd(), &change.path)
-                .io(Operation::Compare, self.tree.join(&change.path))?
-        {
-            versions.iter_mut().flatten().for_each(|version| version.contents = Some(Vec::new()));
-        }
-        Ok(versions)
+        Ok([read(&lower, change.before)?, read(&upper, change.after)?])
     }
 
     /// Applies all changes to the tree itself, including those of times alone, or none. `shown`: the changes as listed.
