@@ -56,21 +56,20 @@ pub fn run_injected(command: &Command, injection: Injection<'_>) -> Option<Outco
     })
 }
 
-/// Fails the first call and one of each `step` after it until the program makes no further one, and passes each outcome to `check`.
+/// Fails the first, second, third … call until the program makes no further one, and passes each outcome to `check`.
 /// Returns the outcome of the last, undisturbed run. `prepare` builds the command and undoes the previous run.
 ///
 /// # Panics
 /// If the program makes more than `limit` such calls.
 #[track_caller]
 pub fn each_nth(
-    step: usize,
     syscalls: &str,
     fault: &str,
     limit: u32,
     mut prepare: impl FnMut() -> Command,
     mut check: impl FnMut(u32, &Outcome),
 ) -> Option<Outcome> {
-    for nth in (1..=limit).step_by(step) {
+    for nth in 1..=limit {
         let outcome = run_injected(&prepare(), Injection { syscalls, fault, nth })?;
         if !outcome.injected {
             return Some(outcome);

@@ -375,7 +375,7 @@ fn what_was_left_out_of_two_kinds_of_files_is_told() {
 
 #[test]
 fn a_root_password_is_no_obstacle() {
-    for engine in matrix([Mariadb, Mysql]).filter(|engine| Engine::all().contains(engine)) {
+    for engine in matrix([Mariadb, Mysql].into_iter().filter(|engine| Engine::all().contains(engine))) {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let sql = "ALTER USER root@localhost IDENTIFIED BY 'secret'";

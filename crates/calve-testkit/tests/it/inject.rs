@@ -62,7 +62,6 @@ fn each_call_fails_once() {
     let mut dir = scratch();
     let mut failed = Vec::new();
     let undisturbed = each_nth(
-        1,
         "mkdir",
         "error=EIO",
         10,

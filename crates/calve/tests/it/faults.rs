@@ -59,7 +59,7 @@ impl Disturbed {
             self.command().command()
         };
         let mut failures = 0;
-        let undisturbed = each_nth(1, syscalls, &format!("error={error}"), 150, prepare, |nth, outcome| {
+        let undisturbed = each_nth(syscalls, &format!("error={error}"), 150, prepare, |nth, outcome| {
             let what = format!("{error} at call {nth} of {syscalls}");
             failures += u32::from(!outcome.status.success());
             let receipt = self.check(&what, outcome);
@@ -313,7 +313,7 @@ fn snapshots() {
             }
             cp().args(["-T", "--json", "--threads", "1", "src", "dst"]).within(&spot).command()
         };
-        each_nth(1, syscalls, &format!("error={error}"), 100, prepare, |nth, outcome| {
+        each_nth(syscalls, &format!("error={error}"), 100, prepare, |nth, outcome| {
             let shown = format!("{error} at call {nth} of {syscalls}: {}\n{}", outcome.stderr, outcome.trace);
             before.assert_unchanged(spot.join("src"));
             assert!(!outcome.stderr.contains("panicked"), "{shown}");
@@ -370,7 +370,7 @@ fn a_replacement_that_fails_leaves_the_old_one() {
             spot.tree("place/dst").file("old", b"1");
             cp().args(["--replace", "-T", "--threads", "1", "src", "place/dst"]).within(&spot).command()
         };
-        each_nth(1, syscalls, &format!("error={error}"), 100, prepare, |nth, outcome| {
+        each_nth(syscalls, &format!("error={error}"), 100, prepare, |nth, outcome| {
             let shown = format!("{error} at call {nth} of {syscalls}: {}\n{}", outcome.stderr, outcome.trace);
             before.assert_unchanged(spot.join("src"));
             assert!(!outcome.stderr.contains("panicked"), "{shown}");
@@ -397,7 +397,7 @@ fn a_removal_that_fails_says_so_and_can_be_repeated() {
             small_tree(&spot.join("tree"));
             rm().args(["--wait", "tree"]).within(&spot).command()
         };
-        each_nth(1, syscalls, &format!("error={error}"), 100, prepare, |nth, outcome| {
+        each_nth(syscalls, &format!("error={error}"), 100, prepare, |nth, outcome| {
             let shown = format!("{error} at call {nth} of {syscalls}: {}\n{}", outcome.stderr, outcome.trace);
             assert!(!outcome.stderr.contains("panicked"), "{shown}");
             if outcome.status.success() {

@@ -111,7 +111,7 @@ fn what_no_registry_sends_is_named_and_ends_nothing() {
     let output = wanted_for("test", &["npm", "python3"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    for program in ["pnpm", "yarn", "bun", "uv", "poetry", "pdm", "pipenv"] {
+    for program in ["pnpm", "yarn", "bun", "yarn-berry", "uv", "poetry", "pdm", "pipenv"] {
         assert!(said.contains(&format!("installing {program}\nnot installed: {program} (")), "{program}: {said}");
     }
     let output = wanted_for("demo", &["apt-get"]);

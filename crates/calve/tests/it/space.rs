@@ -302,7 +302,7 @@ fn memory_hardly_grows_with_the_number_of_files() {
             // How much of the program's own file is in memory differs by up to two megabytes from run to run.
             let of = |tree: &str| {
                 let args = [command, &[tree]].concat();
-                let runs = if few_rounds() { 3 } else { 7 };
+                let runs = if few_rounds() { 5 } else { 7 };
                 let mut peaks: Vec<_> = (0..runs).map(|_| peak_memory_bytes(&args, &volume)).collect();
                 peaks.sort_unstable();
                 peaks[runs / 2] as f64

@@ -218,15 +218,14 @@ fn killed_at_any_moment_there_is_no_ghost_on_btrfs() {
     killed(FileSystem::Btrfs, 2, 15);
 }
 
-/// It, or a git that it has started. With few rounds at every fourth call.
+/// It, or a git that it has started.
 #[test]
 fn killed_at_each_call_that_names_a_file_nothing_is_left() {
     let repo = Repo::anywhere();
     let path = repo.spot.join("proj.x");
     let prepare = || repo.calve(["add", "-q", "x"]).command();
     let calls = "openat,mkdir,mkdirat,rename,renameat,renameat2,link,linkat,unlink,unlinkat";
-    let step = if few_rounds() { 4 } else { 1 };
-    each_nth(step, calls, "signal=KILL", 300, prepare, |nth, outcome| {
+    each_nth(calls, "signal=KILL", 300, prepare, |nth, outcome| {
         if path.exists() {
             is_clean(&path);
             repo.calve(["list"]).succeeds();
