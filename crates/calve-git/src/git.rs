@@ -159,8 +159,9 @@ impl Git {
     /// Runs git with a connection, and ends it if it would never end.
     fn guarded(&self, run: impl Fn(Command) -> std::io::Result<Output>) -> Result<Output> {
         unless_locked(|| {
-            let events = tempfile::NamedTempFile::new()?;
-            let (command, mut nesting) = self.fetching(events.path())?;
+            // A collection of garbage in the background may write to the file again.
+            let events = tempfile::tempdir().or_else(|_| tempfile::tempdir_in("/tmp"))?;
+            let (command, mut nesting) = self.fetching(&events.path().join("events"))?;
             let is_over = AtomicBool::new(false);
             let (output, is_endless) = std::thread::scope(|scope| {
                 let guard = scope.spawn(|| nesting.guard(&is_over, &[getpgrp()]));
@@ -236,7 +237,11 @@ impl Git {
             return Ok(Vec::new());
         }
         let git = self.clone().offline();
-        let said = git.fed(&["cat-file", "--batch-check=%(objectsize)"], (oids.join("\n") + "\n").as_bytes())?;
+        let said = match git.fed(&["cat-file", "--batch-check=%(objectsize)"], (oids.join("\n") + "\n").as_bytes()) {
+            // In a partial clone, git ends at the first that is missing.
+            Err(Error::Git { .. }) => return Ok(vec![None; oids.len()]),
+            said => said?,
+        };
         // "OID missing", as for a submodule's commit, is no number.
         Ok(said.split(|&byte| byte == b'\n').map(|line| std::str::from_utf8(line).ok()?.parse().ok()).collect())
     }
@@ -272,7 +277,8 @@ impl Git {
 
     /// Runs git with `lock` as its unread input: the lock is held until git ends, even if this process is killed first.
     pub(crate) fn run_holding<A: AsRef<OsStr>>(&self, lock: &File, arguments: &[A]) -> Result<Vec<u8>> {
-        let output = self.ended(|mut command| command.args(arguments).stdin(lock.try_clone()?).output())?;
+        // Not by `ended`: a hook's own words could make it run twice.
+        let output = self.guarded(|mut command| command.args(arguments).stdin(lock.try_clone()?).output())?;
         self.judged(arguments, output)
     }
 
@@ -396,7 +402,19 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let [up, git] = ["up", "here"].map(|name| Git::at(place.path().join(name)));
         Git::at(place.path()).run(&["init", "-q", "up"]).unwrap();
-        let commit = ["-c", "user.name=A", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "one"];
+        let commit = [
+            "-c",
+            "user.name=A",
+            "-c",
+            "user.email=a@b",
+            "-c",
+            "commit.gpgsign=false",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "one",
+        ];
         (0..2).for_each(|_| drop(up.run(&commit).unwrap()));
         let url = format!("file://{}", up.directory().display());
         Git::at(place.path()).run(&["clone", "-q", "--depth=1", &url, "here"]).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! A partial clone takes a missing object for a promised one, and fetches it when it is needed. If the source's history
 //! is cut off, the parent of its oldest commit never comes: the git that fetches it finds it missing too, starts
-//! another git, and so on. Git before 2.44 cannot be kept from fetching, and later ones need it for deltas.
+//! another git, and so on. A git that may fetch cannot be kept from this.
 //!
 //! Git's trace shows the chain: each event has the identifiers of the processes above it, with their numbers (git's
 //! Documentation/technical/api-trace2.txt, "sid").

@@ -138,7 +138,7 @@ impl Session<'_> {
         let said = if text.is_empty() { SILENCE.to_owned() } else { text };
         // The checkout of a partial clone fetches what it lacks.
         let asks_server = ["clone", "fetch", "ls-remote"].iter().any(|word| step.arguments[0] == *word)
-            || said.contains("from promisor remote");
+            || ["from promisor remote", "unable to access '"].iter().any(|words| said.contains(words));
         let trouble = match TransferFailure::from_message(&said, asks_server) {
             TransferFailure::DiskFull(_) if self.makes == Some(Purpose::Ci) => {
                 TransferFailure::DiskFull("`--sparse` with fewer directories needs less")

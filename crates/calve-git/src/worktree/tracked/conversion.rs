@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use crate::error::Result;
 use crate::git::Git;
 use crate::repository::Repository;
-use crate::worktree::tracked::index::Index;
+use crate::worktree::tracked::index::{GITLINK, Index};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Conversion {
@@ -71,7 +71,9 @@ pub(crate) fn conversions(
         }
         found.push(settings.conversion(attributes));
     }
-    let sized: Vec<usize> = (0..found.len()).filter(|&at| matches!(found[at], Conversion::Size(_))).collect();
+    let sized: Vec<usize> = (0..found.len())
+        .filter(|&at| matches!(found[at], Conversion::Size(_)) && index.entries[at].mode != GITLINK)
+        .collect();
     let oids: Vec<String> = sized.iter().map(|&at| index.entries[at].hex()).collect();
     for (at, size) in sized.into_iter().zip(git.sizes(&oids)?) {
         found[at] = size.map_or(Conversion::ByGit, Conversion::Size);

@@ -1,5 +1,4 @@
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use calve_core::internal::ShownPath;
 use calve_core::space::{DedupeMode, DedupeOptions, dedupe};
@@ -26,8 +25,8 @@ pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(
     for (path, kept) in trees.iter().flat_map(|path| options.against.iter().map(move |kept| (path, kept))) {
         // One that cannot be found is reported with the others.
         let (Ok(inner), Ok(outer)) = (fs_err::canonicalize(path), fs_err::canonicalize(kept)) else { continue };
-        let is_reached = !arguments.one_file_system || device(&inner)? == device(&outer)?;
-        if is_reached && inner != outer && inner.starts_with(outer) {
+        // With `-x`, DIR may end above PATH.
+        if !arguments.one_file_system && inner != outer && inner.starts_with(outer) {
             let text = format!("`{}` is inside `{}`, which `--against` leaves alone", ShownPath(path), ShownPath(kept));
             let hint = "name a DIR beside it, or all of them as PATHs, without `--against`";
             return Err(Failure::stated(FAILED, text, hint));
@@ -45,10 +44,6 @@ pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(
     output::json_if(arguments.json, &DedupeReceipt { dry_run: arguments.dry_run, report: &report, paths })?;
     space::say_sharing(&report, arguments.dry_run);
     space::complete(report.unreadable)
-}
-
-fn device(path: &Path) -> std::io::Result<u64> {
-    Ok(fs_err::metadata(path)?.dev())
 }
 
 /// Returns the cache of hashes, or `None` without a home.

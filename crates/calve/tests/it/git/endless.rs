@@ -115,7 +115,7 @@ fn a_shallow_source_that_cannot_be_looked_at_is_given_up() {
             assert_eq!(ran.status.code(), Some(1), "{url} {words:?}: {}", ran.stderr);
             if !is_on_terminal {
                 let hint = "`git fetch --unshallow` there fetches the missing history; new clones with `--for dev` or `--for ci` do without it";
-                ran.says(&["the source is a shallow repository", hint]).hints();
+                ran.says(&["git kept asking the shallow source", hint]).hints();
             }
             assert!(!dst.exists());
             nobody_is_left_in(&hosted.spot);
@@ -151,13 +151,13 @@ fn a_partial_clone_is_not_fetched_into_without_end() {
     for arguments in [&["fetch", "-C", "partial"][..], &["fetch", "-C", "partial", "main"]] {
         let ran = ends(hosted.calve(arguments));
         ran.ended(1);
-        ran.says(&["git fetch failed: the source is a shallow repository", "git fetch --unshallow"]).hints();
+        ran.says(&["git fetch failed: git kept asking the shallow source", "git fetch --unshallow"]).hints();
         nobody_is_left_in(&hosted.spot);
     }
     let partial = hosted.spot.join("partial");
     let ran = ends(alone(calve(["worktree", "add", "pr/7"]).within(&partial)));
     ran.ended(1);
-    ran.says(&["the source is a shallow repository"]).hints();
+    ran.says(&["git kept asking the shallow source"]).hints();
     nobody_is_left_in(&hosted.spot);
     assert_eq!(hosted.git("partial", &["for-each-ref"]), before);
     assert_eq!(hosted.git("partial", &["status", "--porcelain"]), "");
@@ -182,7 +182,7 @@ fn what_a_partial_clone_lacks_is_not_fetched_without_end() {
     for words in [&["add", "--base", &tip, "new"][..], &["add", "--detach", "--path", "../new", &tip]] {
         let ran = run(words);
         ran.ended(1);
-        ran.says(&["the source is a shallow repository"]).hints();
+        ran.says(&["git kept asking the shallow source"]).hints();
         assert!(!hosted.spot.join("new").exists());
     }
     for words in [&["add", "same"][..], &["list"], &["prune", "--merged", "-n"], &["remove", "--yes", "same"]] {
