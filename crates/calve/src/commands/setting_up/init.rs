@@ -98,7 +98,9 @@ fn text([ports, engine, create]: &[String; 3]) -> String {
     }
     if !create.is_empty() {
         let create = quoted(create);
-        text += &format!("create = {create}\n# inputs = [\"migrations/**\"]   # the files that it reads\n");
+        text += &format!(
+            "create = {create}\n# inputs = [\"migrations/**\"]   # the files that it reads: without them, it never runs again\n"
+        );
     }
     text
 }
