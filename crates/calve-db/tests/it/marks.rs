@@ -248,7 +248,7 @@ fn marks_that_make_no_sense() {
     world.query(Postgres, &server, "DELETE FROM t");
     world
         .db(["mark", "a", "m"])
-        .fails(1, &["a mark `m` already", "hint: choose another name, or remove it: calve db unmark a m\n"]);
+        .fails(1, &["already has a mark `m`", "hint: choose another name, or remove it: calve db unmark a m\n"]);
     for bad in ["../m", ".m", "m/n", ""] {
         world.db(["mark", "a", bad]).fails(2, &["is not a valid name"]);
         world.db(["reset", "a", "--to", bad]).ends().code(2);
