@@ -278,7 +278,6 @@ pub struct Offer {
 pub struct ProbeReport {
     /// The source.
     pub src: FileSystemReport,
-    // Its file system, or that of the directory that it would be made in.
     /// The destination.
     pub dst: FileSystemReport,
     /// The strategy that a clone would use. Null if nothing can be made at the destination.

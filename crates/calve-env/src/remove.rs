@@ -104,7 +104,10 @@ fn hook(host: &dyn Host, worktree: &Worktree, options: &RemoveOptions) -> Result
         }
         return Ok(false);
     }
-    let Some(text) = Config::of_worktree(&worktree.path)?.hooks.pre_remove else { return Ok(false) };
+    // Another command may just have removed it, which the caller tells.
+    let read = Config::of_worktree(&worktree.path)
+        .or_else(|error| if worktree.path.is_dir() { Err(error) } else { Ok(Config::default()) });
+    let Some(text) = read?.hooks.pre_remove else { return Ok(false) };
     let variables = match variables(host, worktree) {
         Ok(variables) => variables,
         // Faults in ports or services must not prevent the removal.

@@ -12,7 +12,7 @@ fn an_option_may_stand_between_the_paths() {
     cp().args(["a", "--strategy", "copy", "new"]).within(&spot).succeeds();
     cp().args(["a", "-q", "b", "--json", "there"]).within(&spot).succeeds();
     spot.holds(&["a", "b", "new", "there"]);
-    cp().args(["a", "--strategy", "copy"]).within(&spot).fails(2).hints().says(&["where to?", "`a`"]);
+    cp().args(["a", "--strategy", "copy"]).within(&spot).fails(2).hints().says(&["name a destination after `a`"]);
 }
 
 #[test]

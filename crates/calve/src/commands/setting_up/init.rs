@@ -98,9 +98,7 @@ fn text([ports, engine, create]: &[String; 3]) -> String {
     }
     if !create.is_empty() {
         let create = quoted(create);
-        text += &format!(
-            "create = {create}\n# inputs = [\"migrations/**\"]   # the files that it reads: without them, it never runs again\n"
-        );
+        text += &format!("create = {create}\n# inputs = [\"migrations/**\"]   # run again when these change\n");
     }
     text
 }

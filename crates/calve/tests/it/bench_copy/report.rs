@@ -200,7 +200,7 @@ fn results_are_deleted_in_between_where_they_do_not_fit() {
 #[test]
 fn a_faster_peer_is_marked_in_the_table_and_in_the_end() {
     let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
-    node_modules_like(spot.join("tree"), 1000);
+    node_modules_like(spot.join("tree"), 3000);
     // Faster than any copier, because it makes an empty directory. The report says what it lacks, too.
     let programs = Programs::none().script("cpz", "mkdir \"$2\"").real("cp");
     let bench = || bench_of(spot.join("tree"), &spot).args(["--runs", "3"]).env("PATH", programs.path());

@@ -159,7 +159,11 @@ fn two_sources_of_one_name_do_not_meet() {
             ran.says(&["would both become `there/src`"]);
             before.assert_unchanged(&spot);
         }
-        cp().args(options).args(["src/.", "file", "there"]).within(&spot).fails(2).says(&["`src/.` has no name"]);
+        cp().args(options)
+            .args(["src/.", "file", "there"])
+            .within(&spot)
+            .fails(2)
+            .says(&["cannot name the clone of `src/.`"]);
         before.assert_unchanged(&spot);
     }
 }

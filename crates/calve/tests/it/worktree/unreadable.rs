@@ -122,7 +122,7 @@ fn a_record_that_cannot_be_read_is_named_and_kept() {
     kept.is_named("db/servers/s/marks/m/template.json", &["db", "marks", "s"], "");
     let service = kept.first("db/services") + "/service.json";
     kept.is_named(&service, &["db", "list", "--all"], "\ns ");
-    kept.is_named("db/pools/t.json", &["db", "pool"], "standbys of `u` wait");
+    kept.is_named("db/pools/t.json", &["db", "pool"], "standbys of `u`");
     kept.is_named(&(kept.first("spares") + "/set"), &["spares", "list"], "of 1 spare ready");
     // This list says so in its own lines.
     let path = kept.home().join("templates/deps.template");

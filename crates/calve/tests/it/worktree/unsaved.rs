@@ -317,9 +317,9 @@ fn force_moves_ignored_files_aside_and_names_what_is_lost() {
     write(&x.path.join(".env"), "SECRET=edited\n");
     write(&x.path.join("src/main.ts"), "changed\n");
     let planned = x.repo.calve(["remove", "-n", "-f", "x"]).succeeds();
-    planned.says(&["would lose changes", "`src/main.ts`", "would keep for 7 days ignored files", "`.env`"]);
+    planned.says(&["would lose uncommitted changes", "`src/main.ts`", "would keep for 7 days ignored files", "`.env`"]);
     let removed = x.repo.calve(["remove", "-f", "--json", "x"]).succeeds();
-    let removed = removed.says(&["lost changes", "`src/main.ts`", "1 ignored file", "7 days"]).json();
+    let removed = removed.says(&["lost uncommitted changes", "`src/main.ts`", "1 ignored file", "7 days"]).json();
     assert_eq!(removed["lost"][0]["paths"], json!(["src/main.ts"]));
     assert_eq!(removed["lost"].as_array().unwrap().len(), 1);
     let place = PathBuf::from(removed["kept"]["directory"].as_str().unwrap());
