@@ -1,7 +1,9 @@
 //! Replacements for functions of `shutil`. The package leaves everything else to those.
 
 use std::collections::HashSet;
+use std::fs::Permissions;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -44,6 +46,14 @@ fn copy_plain(src: Vec<u8>, dst: Vec<u8>, symlinks: bool, left_out: Vec<Vec<u8>>
     options.cancel = handle.cancel.clone();
     Work::start(handle, move || {
         calve_core::clone_tree(&src, &dst, &options)?;
+        // One further up may have its mode already, and attributes can only be set where the owner may write. The standard
+        // library reports a directory that cannot have them.
+        for above in followed.lock().iter().flat_map(|link| link.ancestors().skip(1)) {
+            let directory = dst.join(above);
+            if let Ok(found) = fs_err::metadata(&directory) {
+                let _ = fs_err::set_permissions(&directory, Permissions::from_mode(found.permissions().mode() | 0o700));
+            }
+        }
         let texts: Vec<String> = followed.lock().iter().map(|path| characters(path)).collect();
         Ok(format!("[{},false]", json(&texts)))
     })

@@ -119,6 +119,20 @@ def hand_down(directories, rng):
             subprocess.run(["setfacl", "-d", "-m", acl, directory], check=True)
 
 
+def test_a_link_far_below_a_read_only_directory_is_followed(tmp_path):
+    below = tmp_path / "src" / "closed" / "open"
+    below.mkdir(parents=True)
+    make(below.parent / "file")
+    os.symlink("../file", below / "link")
+    try:
+        os.setxattr(below.parent, "user.directory", b"value")
+    except (OSError, AttributeError):
+        pass
+    below.parent.chmod(0o555)
+    (tmp_path / "place").mkdir()
+    both(str(tmp_path / "src"), str(tmp_path / "place"))
+
+
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("symlinks", [False, True])
 def test_random_trees_are_copied_alike(tmp_path, seed, symlinks):
