@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::{CWD, FlockOperation, OFlags};
 
 use super::store::{self, ARRIVALS, IMAGES, Store};
 use super::templates::Templates;
 use crate::error::{Error, IoContext};
+use crate::tree::held_lock::HeldLock;
 use crate::vocabulary::operation::Operation;
 
 /// An interrupted pull can be resumed for so long.
@@ -53,7 +54,8 @@ impl Store {
 
 fn remove_older(path: &Path, limit: Duration) -> Result<(), Error> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-    let Ok(Some(_lock)) = store::take(path, flags, FlockOperation::NonBlockingLockExclusive) else { return Ok(()) };
+    let taken = HeldLock::take(CWD, path, flags, FlockOperation::NonBlockingLockExclusive);
+    let Ok(Some(_lock)) = taken else { return Ok(()) };
     // By path: the next note may have taken its name, and a finished pull removes its parts.
     let written = path.symlink_metadata().and_then(|found| found.modified());
     if written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age > limit)) {

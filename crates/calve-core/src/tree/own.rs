@@ -110,8 +110,7 @@ impl OwnDirectory {
     /// Takes the lock `name`, a file that is never removed. `None` if another process has it and this does not wait.
     pub(crate) fn lock(&self, name: &str, operation: FlockOperation) -> sys::Result<Option<HeldLock>> {
         // NFS grants an exclusive lock only on a file open for writing.
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
-        HeldLock::take(sys::open_with(self, name, flags, Mode::RUSR | Mode::WUSR)?, operation)
+        HeldLock::take(self, name, OFlags::RDWR | OFlags::CREATE, operation)
     }
 
     /// Removes records that killed processes left half-written. Every writer here must hold a lock.
