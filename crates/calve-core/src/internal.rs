@@ -29,7 +29,7 @@ pub use crate::template::receive::{CheckedFiles, sync_during};
 pub use crate::template::templates::with_source;
 pub use crate::tree::file_set::FileSet;
 pub use crate::tree::fill::room::NewEntries;
-pub use crate::tree::location::{is_mounted, make_below, mount_point_of};
+pub use crate::tree::location::{is_at, is_mounted, make_below, mount_point_of};
 pub use crate::tree::node::open_source;
 pub use crate::tree::own::is_own;
 pub use crate::tree::pool::joined;
