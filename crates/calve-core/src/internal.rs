@@ -31,7 +31,7 @@ pub use crate::tree::file_set::FileSet;
 pub use crate::tree::fill::room::NewEntries;
 pub use crate::tree::location::{is_at, is_mounted, make_below, mount_point_of};
 pub use crate::tree::node::open_source;
-pub use crate::tree::own::is_own;
+pub use crate::tree::own::{OwnDirectory, is_own};
 pub use crate::tree::pool::joined;
 pub use crate::tree::replaced::ReplacedFile;
 pub use crate::tree::set_state::FileSetState;

@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{CWD, FlockOperation, OFlags};
+use rustix::io::Errno;
 
 use super::store::{self, ARRIVALS, IMAGES, Store};
 use super::templates::Templates;
 use crate::error::{Error, IoContext};
 use crate::tree::held_lock::HeldLock;
+use crate::tree::own::OwnDirectory;
 use crate::vocabulary::operation::Operation;
 
 /// An interrupted pull can be resumed for so long.
@@ -24,19 +26,18 @@ impl Templates {
     /// # Errors
     /// Fails with [`crate::error::TemplateError::NotOwn`] if the directory is another user's.
     pub fn arrivals(&self) -> Result<PathBuf, Error> {
-        self.incoming(ARRIVALS)
+        Ok(self.incoming(ARRIVALS)?.path().to_path_buf())
     }
 
     /// Creates the private directory for notes of images, like [`Self::arrivals`], but kept for half a year.
-    pub fn images(&self) -> Result<PathBuf, Error> {
+    pub fn images(&self) -> Result<OwnDirectory, Error> {
         self.incoming(IMAGES)
     }
 
-    fn incoming(&self, name: &str) -> Result<PathBuf, Error> {
+    fn incoming(&self, name: &str) -> Result<OwnDirectory, Error> {
         self.store.prepare()?;
         let directory = self.store.path.join(name);
-        store::make_own(&directory)?;
-        Ok(directory)
+        store::make_own(&directory)?.ok_or(Errno::NOENT).io(Operation::OpenDirectory, directory)
     }
 }
 

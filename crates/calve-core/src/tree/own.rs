@@ -25,7 +25,7 @@ pub fn is_own(owner: u32, mode: impl Into<u32>) -> bool {
 
 /// A directory in which only this user makes entries. Its records are read without a lock and replaced as a whole.
 #[derive(Debug)]
-pub(crate) struct OwnDirectory {
+pub struct OwnDirectory {
     opened: OwnedFd,
     path: PathBuf,
 }
@@ -74,12 +74,13 @@ impl OwnDirectory {
         sys::stat_at(self, record).is_ok()
     }
 
-    pub(crate) fn read(&self, record: &str) -> Result<Option<Vec<u8>>, Error> {
+    /// Reads a record without following a link. Returns `None` if it is missing.
+    pub fn read(&self, record: &str) -> Result<Option<Vec<u8>>, Error> {
         read_file(self.as_fd(), Path::new(record), &self.path.join(record))
     }
 
     /// Writes a record to the disk. Whatever happens, it is there as it was or as it is to be.
-    pub(crate) fn write(&self, record: &str, bytes: &[u8]) -> Result<(), Error> {
+    pub fn write(&self, record: &str, bytes: &[u8]) -> Result<(), Error> {
         let (new, path) = (format!("{NEW}{:016x}", sys::random()), self.path.join(record));
         let file = sys::create_at(self, &*new, OFlags::WRONLY, Mode::RUSR | Mode::WUSR).io(Operation::Create, &path)?;
         let mut file = File::from(file);
