@@ -14,7 +14,7 @@ use crate::early_clones::EarlyClones;
 use crate::error::{Error, Result};
 use crate::host::{Host, database_home};
 use crate::remedy::Remedy;
-use crate::remove::{TakenBack, take_back};
+use crate::remove::{RemovedEnvironment, take_back};
 use crate::services::Services;
 
 #[derive(Debug)]
@@ -53,8 +53,8 @@ pub enum AddRest {
         path: PathBuf,
         lacks_hook: bool,
     },
-    /// An agent is never left an unfinished worktree.
-    TakenBack(Box<TakenBack>),
+    /// An agent is never left an unfinished worktree. If removing it failed, it may be gone all the same.
+    TakenBack(PathBuf, Box<Result<RemovedEnvironment>>),
 }
 
 impl From<Error> for AddFailure {
@@ -183,9 +183,10 @@ impl<'h> Addition<'h, '_> {
         let Some(error) = earlier.pop().or_else(|| self.run_hook(&added).err()) else {
             return Ok(AddOutcome::Added(Box::new(added)));
         };
+        let path = worktree.path.clone();
         let rest = match self.options.agent {
-            Some(_) => AddRest::TakenBack(Box::new(take_back(self.host, worktree, &self.options.protect))),
-            None => AddRest::Worktree { path: worktree.path.clone(), lacks_hook },
+            Some(_) => AddRest::TakenBack(path, Box::new(take_back(self.host, worktree, &self.options.protect))),
+            None => AddRest::Worktree { path, lacks_hook },
         };
         Err(AddFailure { error: Box::new(error), earlier, rest })
     }

@@ -36,7 +36,7 @@ pub use origin::DataOrigin;
 pub use ownership::{gone_services, last_root, note_places, note_places_around, services_of_named};
 pub use ports::{carry_ports, ports_of_worktrees};
 pub use remedy::Remedy;
-pub use remove::{RemoveOptions, RemovedEnvironment, TakenBack, plan_removal, remove};
+pub use remove::{RemoveOptions, RemovedEnvironment, plan_removal, remove};
 pub use service_receipts::{data_bytes, services_of_worktrees};
 pub use services::{ServiceReset, Services};
 pub use set_up::set_up;

@@ -31,8 +31,19 @@ pub struct RemoveOptions {
 #[derive(Debug)]
 pub struct RemovedEnvironment {
     pub worktree: WorktreeRemoveReport,
-    /// The reason why something that belongs to it may remain.
-    pub unfinished: Option<Error>,
+    /// The reasons why something that belongs to it may remain.
+    pub unfinished: Vec<Error>,
+}
+
+impl RemovedEnvironment {
+    /// Starts deleting the files, and adds up the reasons.
+    fn finish(host: &dyn Host, mut worktree: WorktreeRemoveReport, left: impl IntoIterator<Item = Error>) -> Self {
+        if let Some(trashed) = &worktree.trashed {
+            host.reap(&trashed.parent);
+        }
+        let unfinished = worktree.unfinished.take().map(Error::from).into_iter().chain(left).collect();
+        Self { worktree, unfinished }
+    }
 }
 
 /// Removes a worktree with its data. `before` runs last while the worktree is whole, after its servers stopped.
@@ -42,13 +53,9 @@ pub fn remove(
     before: &mut dyn FnMut(&Worktree) -> Meanwhile,
 ) -> Result<RemovedEnvironment> {
     let mut steps = Steps { host, options, before, leaving: None };
-    let mut removed = worktree::remove(&options.worktree, &mut steps)?;
+    let removed = worktree::remove(&options.worktree, &mut steps)?;
     let data = steps.leaving.take().map_or(Ok(()), LeavingServices::remove);
-    if let Some(trashed) = &removed.trashed {
-        host.reap(&trashed.parent);
-    }
-    let unfinished = removed.unfinished.take().map(Error::from).or(data.err());
-    Ok(RemovedEnvironment { worktree: removed, unfinished })
+    Ok(RemovedEnvironment::finish(host, removed, data.err()))
 }
 
 pub fn plan_removal(host: &dyn Host, options: &RemoveOptions) -> Result<RemovalPlan> {
@@ -136,17 +143,8 @@ fn variables(host: &dyn Host, worktree: &Worktree) -> Result<BTreeMap<String, Op
     Environment::of_command(&environment.ports()?, &environment.services()?)
 }
 
-pub enum TakenBack {
-    Removed {
-        worktree: Box<WorktreeRemoveReport>,
-        unfinished: Vec<Error>,
-    },
-    /// It could not be removed, for this reason; it may be gone already.
-    Stays(PathBuf, Error),
-}
-
 /// Removes the worktree unless it would lose something. Its data does not count: a failed hook may have written it.
-pub(crate) fn take_back(host: &dyn Host, added: &NewWorktree, protect: &[PathBuf]) -> TakenBack {
+pub(crate) fn take_back(host: &dyn Host, added: &NewWorktree, protect: &[PathBuf]) -> Result<RemovedEnvironment> {
     let mut options = RemoveWorktreeOptions::default();
     options.start.clone_from(&added.donor);
     options.what = Some(added.path.clone());
@@ -155,19 +153,10 @@ pub(crate) fn take_back(host: &dyn Host, added: &NewWorktree, protect: &[PathBuf
     // The signal that ended the hook must not end the removal.
     options.remove.cancel = host.listen_again();
     let mut steps = TakeBackSteps { host, services: Ok(None) };
-    match worktree::remove(&options, &mut steps) {
-        Ok(mut removed) => {
-            let entry = removed.unfinished.take().map(Error::from);
-            let branch = worktree::delete_made_branch(added).err().map(Error::from);
-            let data = steps.services.and_then(remove_data).err();
-            if let Some(trashed) = &removed.trashed {
-                host.reap(&trashed.parent);
-            }
-            let unfinished = entry.into_iter().chain(branch).chain(data).collect();
-            TakenBack::Removed { worktree: Box::new(removed), unfinished }
-        }
-        Err(why) => TakenBack::Stays(added.path.clone(), why),
-    }
+    let removed = worktree::remove(&options, &mut steps)?;
+    let branch = worktree::delete_made_branch(added).map_err(Error::from);
+    let data = steps.services.and_then(remove_data);
+    Ok(RemovedEnvironment::finish(host, removed, branch.err().into_iter().chain(data.err())))
 }
 
 /// Looks up the services while the worktree exists. Their faults must not prevent its removal.

@@ -438,8 +438,7 @@ impl SpareDirectory {
     /// Returns `None` if another process has the lock, or had it and took the spare away.
     pub(crate) fn lock(&self) -> Result<Option<HeldLock>, Error> {
         // A lock belongs to an open file description, so this needs its own.
-        let opened = sys::open_at(&self.directory, c".", DIRECTORY);
-        let lock = opened.and_then(|opened| HeldLock::take(opened, FlockOperation::NonBlockingLockExclusive));
+        let lock = HeldLock::take(&self.directory, c".", DIRECTORY, FlockOperation::NonBlockingLockExclusive);
         let lock = lock.io(Operation::LockSpares, self.path())?;
         Ok(lock.filter(|lock| is_at(lock, &self.parent, &*self.name)))
     }

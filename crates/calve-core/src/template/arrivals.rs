@@ -3,11 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::{CWD, FlockOperation, OFlags};
+use rustix::io::Errno;
 
 use super::store::{self, ARRIVALS, IMAGES, Store};
 use super::templates::Templates;
 use crate::error::{Error, IoContext};
+use crate::tree::held_lock::HeldLock;
+use crate::tree::own::OwnDirectory;
 use crate::vocabulary::operation::Operation;
 
 /// An interrupted pull can be resumed for so long.
@@ -23,19 +26,18 @@ impl Templates {
     /// # Errors
     /// Fails with [`crate::error::TemplateError::NotOwn`] if the directory is another user's.
     pub fn arrivals(&self) -> Result<PathBuf, Error> {
-        self.incoming(ARRIVALS)
+        Ok(self.incoming(ARRIVALS)?.path().to_path_buf())
     }
 
     /// Creates the private directory for notes of images, like [`Self::arrivals`], but kept for half a year.
-    pub fn images(&self) -> Result<PathBuf, Error> {
+    pub fn images(&self) -> Result<OwnDirectory, Error> {
         self.incoming(IMAGES)
     }
 
-    fn incoming(&self, name: &str) -> Result<PathBuf, Error> {
+    fn incoming(&self, name: &str) -> Result<OwnDirectory, Error> {
         self.store.prepare()?;
         let directory = self.store.path.join(name);
-        store::make_own(&directory)?;
-        Ok(directory)
+        store::make_own(&directory)?.ok_or(Errno::NOENT).io(Operation::OpenDirectory, directory)
     }
 }
 
@@ -53,7 +55,8 @@ impl Store {
 
 fn remove_older(path: &Path, limit: Duration) -> Result<(), Error> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-    let Ok(Some(_lock)) = store::take(path, flags, FlockOperation::NonBlockingLockExclusive) else { return Ok(()) };
+    let taken = HeldLock::take(CWD, path, flags, FlockOperation::NonBlockingLockExclusive);
+    let Ok(Some(_lock)) = taken else { return Ok(()) };
     // By path: the next note may have taken its name, and a finished pull removes its parts.
     let written = path.symlink_metadata().and_then(|found| found.modified());
     if written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age > limit)) {

@@ -130,9 +130,9 @@ impl Store {
             let version = format!("{name}-{:016x}", sys::random());
             let path = self.versions().join(&version);
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-            let lock = take(&path, flags, FlockOperation::NonBlockingLockExclusive).io(Operation::Create, &path)?;
+            let lock = HeldLock::take(CWD, &*path, flags, FlockOperation::NonBlockingLockExclusive);
             // A sweeper may have seen it before it was locked.
-            let Some(lock) = lock else { continue };
+            let Some(lock) = lock.io(Operation::Create, &path)? else { continue };
             let mount_point = sys::mount_point(place).unwrap_or_default();
             let whereabouts = Whereabouts { directory, claim: &path, mount_point: &mount_point };
             let file = lock.as_fd().try_clone_to_owned();
@@ -152,7 +152,7 @@ impl Store {
     /// Keeps the files of a version while the lock is held. `None` if they are gone or about to go.
     pub(super) fn hold(&self, version: &str) -> Result<Option<HeldLock>, Error> {
         let path = self.versions().join(version);
-        let taken = sys::unless_missing(take(&path, OFlags::RDONLY, FlockOperation::LockShared));
+        let taken = sys::unless_missing(HeldLock::take(CWD, &*path, OFlags::RDONLY, FlockOperation::LockShared));
         Ok(taken.io(Operation::Open, &path)?.flatten())
     }
 
@@ -178,7 +178,7 @@ impl Store {
         let Some(versions) = open_own(&self.versions())? else { return Ok(swept) };
         for name in versions.names()? {
             let path = versions.path().join(sys::path(&name));
-            let taken = take(&path, OFlags::RDONLY, FlockOperation::NonBlockingLockExclusive);
+            let taken = HeldLock::take(CWD, &*path, OFlags::RDONLY, FlockOperation::NonBlockingLockExclusive);
             let Ok(Some(lock)) = taken else { continue };
             // With the lock held: the builder has published it by now, or never will.
             let name = name.to_string_lossy();
@@ -352,12 +352,6 @@ pub(super) fn stat_of(path: &Path) -> Result<Option<Stat>, Error> {
         Err(Errno::NOTDIR) => Ok(None),
         found => found.io(Operation::Stat, path),
     }
-}
-
-/// Returns `None` if another process has locked, removed or replaced the file.
-pub(super) fn take(path: &Path, flags: OFlags, operation: FlockOperation) -> sys::Result<Option<HeldLock>> {
-    let opened = sys::open_with(CWD, path, flags | OFlags::NOFOLLOW, Mode::RUSR | Mode::WUSR)?;
-    Ok(HeldLock::take(opened, operation)?.filter(|lock| is_at(lock, CWD, path)))
 }
 
 /// Fails with [`TemplateError::Damaged`] unless the manifest is the one that was written.

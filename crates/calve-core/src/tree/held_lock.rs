@@ -2,19 +2,28 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
 use crate::sys;
+use crate::tree::location::is_at;
 
 #[derive(Debug)]
 pub(crate) struct HeldLock(OwnedFd);
 
 impl HeldLock {
-    /// Locks an open file or directory. Returns `None` if another process has the lock and `operation` does not wait.
-    pub(crate) fn take(opened: OwnedFd, operation: FlockOperation) -> sys::Result<Option<Self>> {
+    /// Locks a file or directory, but no link. Returns `None` if another process has the lock and `operation` does not
+    /// wait, or if another process has removed or replaced the entry.
+    pub(crate) fn take(
+        parent: impl AsFd + Copy,
+        name: impl Arg + Copy,
+        flags: OFlags,
+        operation: FlockOperation,
+    ) -> sys::Result<Option<Self>> {
+        let opened = sys::open_with(parent, name, flags | OFlags::NOFOLLOW, Mode::RUSR | Mode::WUSR)?;
         match sys::retry(|| rustix::fs::flock(&opened, operation)) {
-            Ok(()) => Ok(Some(Self(opened))),
+            Ok(()) => Ok(Some(Self(opened)).filter(|lock| is_at(lock, parent, name))),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(errno) => Err(errno),
         }

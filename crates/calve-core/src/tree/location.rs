@@ -113,7 +113,7 @@ pub(crate) fn identity(stat: &Stat) -> Identity {
 }
 
 /// Returns whether an open entry still has this name.
-pub(crate) fn is_at(opened: impl AsFd, parent: impl AsFd, name: impl Arg) -> bool {
+pub fn is_at(opened: impl AsFd, parent: impl AsFd, name: impl Arg) -> bool {
     let pair = (sys::stat_at(parent, name), rustix::fs::fstat(opened));
     matches!(pair, (Ok(named), Ok(opened)) if identity(&named) == identity(&opened))
 }

@@ -25,7 +25,7 @@ pub fn is_own(owner: u32, mode: impl Into<u32>) -> bool {
 
 /// A directory in which only this user makes entries. Its records are read without a lock and replaced as a whole.
 #[derive(Debug)]
-pub(crate) struct OwnDirectory {
+pub struct OwnDirectory {
     opened: OwnedFd,
     path: PathBuf,
 }
@@ -74,12 +74,13 @@ impl OwnDirectory {
         sys::stat_at(self, record).is_ok()
     }
 
-    pub(crate) fn read(&self, record: &str) -> Result<Option<Vec<u8>>, Error> {
+    /// Reads a record without following a link. Returns `None` if it is missing.
+    pub fn read(&self, record: &str) -> Result<Option<Vec<u8>>, Error> {
         read_file(self.as_fd(), Path::new(record), &self.path.join(record))
     }
 
     /// Writes a record to the disk. Whatever happens, it is there as it was or as it is to be.
-    pub(crate) fn write(&self, record: &str, bytes: &[u8]) -> Result<(), Error> {
+    pub fn write(&self, record: &str, bytes: &[u8]) -> Result<(), Error> {
         let (new, path) = (format!("{NEW}{:016x}", sys::random()), self.path.join(record));
         let file = sys::create_at(self, &*new, OFlags::WRONLY, Mode::RUSR | Mode::WUSR).io(Operation::Create, &path)?;
         let mut file = File::from(file);
@@ -110,8 +111,7 @@ impl OwnDirectory {
     /// Takes the lock `name`, a file that is never removed. `None` if another process has it and this does not wait.
     pub(crate) fn lock(&self, name: &str, operation: FlockOperation) -> sys::Result<Option<HeldLock>> {
         // NFS grants an exclusive lock only on a file open for writing.
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
-        HeldLock::take(sys::open_with(self, name, flags, Mode::RUSR | Mode::WUSR)?, operation)
+        HeldLock::take(self, name, OFlags::RDWR | OFlags::CREATE, operation)
     }
 
     /// Removes records that killed processes left half-written. Every writer here must hold a lock.

@@ -2,14 +2,13 @@
 
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use calve_core::CancelToken;
-use calve_core::internal::if_there;
+use calve_core::internal::{if_there, is_at};
 use fs_err as fs;
-use rustix::fs::{FlockOperation, Mode};
+use rustix::fs::{CWD, FlockOperation, Mode};
 use rustix::io::Errno;
 
 use crate::error::{AtPath as _, EndReason, Error, Operation, Result, unless_cancelled};
@@ -94,9 +93,7 @@ pub(crate) fn open_lock(slot: &Path) -> Result<File> {
 
 /// Returns whether a lock is still the one at its path: its directory may have been renamed or removed.
 pub(crate) fn is_lock_at(lock: &File, path: &Path) -> bool {
-    let identity = |found: std::io::Result<std::fs::Metadata>| found.ok().map(|found| (found.dev(), found.ino()));
-    let own = identity(lock.metadata());
-    own.is_some() && own == identity(fs::metadata(path))
+    is_at(lock, CWD, path)
 }
 
 /// Signs a held lock with this process.

@@ -7,7 +7,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use calve_core::CancelToken;
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use calve_core::internal::is_at;
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
@@ -49,7 +50,7 @@ impl AgentTurn {
         }
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             // The previous holder may have removed the file meanwhile.
-            Ok(()) => Ok(is_there(path, &file).then(|| AgentTurn { locked: Some((path.to_path_buf(), file)) })),
+            Ok(()) => Ok(is_at(&file, CWD, path).then(|| AgentTurn { locked: Some((path.to_path_buf(), file)) })),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(errno) => {
                 // No process holds it.
@@ -83,11 +84,6 @@ pub(crate) fn sweep(common: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn is_there(path: &Path, file: &File) -> bool {
-    let named = fs_err::symlink_metadata(path).map(|found| (found.dev(), found.ino())).ok();
-    file.metadata().is_ok_and(|opened| named == Some((opened.dev(), opened.ino())))
 }
 
 impl Drop for AgentTurn {

@@ -106,7 +106,9 @@ fn remove_one(
     };
     let RemovedEnvironment { worktree: removed, unfinished } = calve_env::remove(&Program, options, &mut before)?;
     say(&removed, branch);
-    if let Some(error) = unfinished {
+    let mut unfinished = unfinished.into_iter();
+    if let Some(error) = unfinished.next() {
+        unfinished.for_each(|error| _ = output::failure(&error.into()));
         return Err(half_done(&removed, error.into()));
     }
     if !arguments.json && here.is_some_and(|here| here.starts_with(&removed.path)) {

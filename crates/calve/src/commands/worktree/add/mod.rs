@@ -1,10 +1,11 @@
 mod lines;
 
+use std::path::Path;
 use std::time::Instant;
 
 use calve_core::CancelToken;
 use calve_core::internal::{InlinedBytes, ShownPath};
-use calve_env::{AddFailure, AddOptions, AddOutcome, AddPlan, AddRest, AddedEnvironment, Services, TakenBack};
+use calve_env::{AddFailure, AddOptions, AddOutcome, AddPlan, AddRest, AddedEnvironment, RemovedEnvironment, Services};
 use calve_git::worktree::{self, AddReport, IgnoredEntries, Trust, UncommittedChanges};
 
 use crate::cli::worktree::AddArguments;
@@ -39,7 +40,7 @@ pub(crate) fn say_failed(AddFailure { error, earlier, rest }: AddFailure, is_jso
     earlier.into_iter().for_each(|error| _ = output::failure(&error.into()));
     match rest {
         AddRest::Nothing => error.to_failure(),
-        AddRest::TakenBack(taken_back) => say_taken_back(*error, *taken_back),
+        AddRest::TakenBack(path, removed) => say_taken_back(*error, &path, *removed),
         AddRest::Worktree { path, lacks_hook } => {
             if lacks_hook {
                 output::warn(&format!(
@@ -93,19 +94,17 @@ fn plan(options: &AddOptions, arguments: &AddArguments) -> Result<(), Failure> {
 }
 
 /// Converts the failure to finish an agent's worktree, with the fate of the worktree as its hint.
-fn say_taken_back(error: calve_env::Error, taken_back: TakenBack) -> Failure {
-    let hint = match taken_back {
-        TakenBack::Removed { worktree, unfinished } => {
-            worktree.kept.iter().for_each(super::remove::say_kept);
-            unfinished.into_iter().for_each(|error| _ = output::failure(&error.into()));
+fn say_taken_back(error: calve_env::Error, path: &Path, removed: calve_env::Result<RemovedEnvironment>) -> Failure {
+    let hint = match removed {
+        Ok(removed) => {
+            removed.worktree.kept.iter().for_each(super::remove::say_kept);
+            removed.unfinished.into_iter().for_each(|error| _ = output::failure(&error.into()));
             "the worktree was removed again; fix what was reported, and ask again".to_owned()
         }
-        TakenBack::Stays(path, _) if !path.exists() => {
-            "nothing of the worktree is left; fix what was reported, and ask again".to_owned()
-        }
-        TakenBack::Stays(path, why) => format!(
+        Err(_) if !path.exists() => "nothing of the worktree is left; fix what was reported, and ask again".to_owned(),
+        Err(why) => format!(
             "the worktree stays, and no agent gets it: {why}; check it, then run `calve worktree remove -f {}`",
-            word(&path)
+            word(path)
         ),
     };
     match error {
