@@ -15,6 +15,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::ShownPath;
+use calve_core::{RemovalWait, RemoveOptions};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::error::{Error, Result};
@@ -50,13 +51,13 @@ fn take_turn(common: &Path) -> Result<File> {
     lock_directory(common)
 }
 
-/// An entry that git does not show yet.
+/// A worktree that git does not show yet. Dropping it takes back what there is: the files under their name, the branch
+/// that was made, the entry.
 pub(crate) struct Registration<'r> {
     pub(crate) request: &'r AddRequest,
     pub(crate) directory: PathBuf,
     journal: Option<File>,
     made_branch: Option<(String, String)>,
-    /// Dropping this removes the entry, and a branch made for it.
     is_taken_back: bool,
 }
 
@@ -204,20 +205,41 @@ impl<'r> Registration<'r> {
         self.is_taken_back = false;
         Ok(())
     }
+
+    fn take_back(&mut self) -> Result<()> {
+        let (common, path) = (&self.request.repository.common, &self.request.path);
+        // A staged tree that has not got this name yet removes itself.
+        if let Ok(linked) = LinkedWorktree::open(&self.directory, path) {
+            let mut options = RemoveOptions::default();
+            options.wait = RemovalWait::Yes;
+            calve_core::internal::remove_opened(path, linked.root(), &options)?;
+        }
+        let branch = self.made_branch.take();
+        let _turn = branch.as_ref().map(|_| take_turn(common)).transpose()?;
+        take_back(common, &self.directory, branch)
+    }
 }
 
 impl Drop for Registration<'_> {
     fn drop(&mut self) {
-        if !self.is_taken_back {
-            return;
+        if self.is_taken_back {
+            // The next command deals with anything left.
+            let _ = self.take_back();
         }
-        if let Some((branch, oid)) = self.made_branch.take() {
-            let common = &self.request.repository.common;
-            let _turn = take_turn(common);
-            let _ = delete_branch(common, &branch, &oid);
-        }
-        let _ = remove(&self.directory);
     }
+}
+
+/// Deletes the branch, with its commit, that was made for an unfinished worktree, then the entry. While there is a branch,
+/// the caller has the turn.
+fn take_back(common: &Path, directory: &Path, made_branch: Option<(String, String)>) -> Result<()> {
+    if let Some((branch, oid)) = made_branch {
+        // It may have been checked out meanwhile.
+        let name = HashSet::from([format!("refs/heads/{branch}")]);
+        if !may_be_checked_out(common, directory, &name)? {
+            delete_branch(common, &branch, &oid)?;
+        }
+    }
+    remove(directory)
 }
 
 fn show(directory: &Path, worktree: &Path) -> Result<()> {
@@ -339,18 +361,10 @@ fn clean_up(common: &Path) -> Result<BTreeSet<PathBuf>> {
         let worktree = worktree_in(&text);
         let mut lines = text.split(|&byte| byte == b'\n').skip(1);
         let branch = lines.next().zip(lines.next()).filter(|(branch, oid)| !branch.is_empty() && !oid.is_empty());
-        if is_complete(&directory, &worktree) {
-            show(&directory, &worktree)?;
-        } else {
-            if let Some((branch, oid)) = branch {
-                let branch = String::from_utf8_lossy(branch);
-                // It may have been checked out meanwhile.
-                let name = HashSet::from([format!("refs/heads/{branch}")]);
-                if !may_be_checked_out(common, &directory, &name)? {
-                    delete_branch(common, &branch, &String::from_utf8_lossy(oid))?;
-                }
-            }
-            remove(&directory)?;
+        let owned = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        match is_complete(&directory, &worktree) {
+            true => show(&directory, &worktree)?,
+            false => take_back(common, &directory, branch.map(|(branch, oid)| (owned(branch), owned(oid))))?,
         }
         places.extend(worktree.parent().map(Path::to_path_buf));
     }

@@ -238,3 +238,23 @@ fn killed_at_each_call_that_names_a_file_nothing_is_left() {
     });
     eventually_nothing_left(&repo.spot);
 }
+
+/// As on a full disk, before and after the worktree has its name.
+#[test]
+fn a_rename_that_fails_leaves_a_complete_worktree_or_nothing() {
+    let repo = Repo::anywhere();
+    let path = repo.spot.join("proj.x");
+    let prepare = || repo.calve(["add", "-q", "x"]).command();
+    for calls in ["rename", "renameat2"] {
+        each_nth(calls, "error=ENOSPC", 20, prepare, |nth, outcome| {
+            if outcome.status.success() {
+                is_clean(&path);
+                repo.calve(["remove", "-q", "-f", "-D", "x"]).succeeds();
+            }
+            let left = (path.exists(), in_entries(&repo), repo.git(["branch", "--list", "x"]));
+            assert_eq!(left, (false, Vec::new(), String::new()), "{calls} {nth}: {}", outcome.trace);
+        });
+        repo.calve(["remove", "-q", "-f", "-D", "x"]).succeeds();
+    }
+    eventually_nothing_left(&repo.spot);
+}
