@@ -1,10 +1,9 @@
 use calve_git::environment::{EnvFile, LeasedPort, OtherValues};
 use calve_git::escape::{AuditReport, Finding};
-use calve_git::worktree::{ConvertReport, Dependency, HookRun, KeptFiles, TrackedCounts, TrackedPlan};
+use calve_git::worktree::{ConvertReport, Dependency, HookRun, KeptFiles, TrackedCounts, TrackedPlan, UnsavedReceipt};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::UnsavedReceipt;
 use crate::trees::CloneReceipt;
 use crate::values::{Milliseconds, ReceiptPath, SkippedEntry};
 

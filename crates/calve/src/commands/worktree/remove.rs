@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
+use calve_core::internal::json::FromReport as _;
 use calve_env::{RemoveOptions, RemovedEnvironment};
 use calve_git::hooks::repository_of;
 use calve_git::worktree::{
@@ -95,7 +96,7 @@ fn remove_one(
             branch: plan.worktree.branch,
             branch_commit: plan.branch.as_ref().map(|branch| branch.commit.clone()),
             branch_own_commits: plan.branch.as_ref().map(|branch| branch.own_commits),
-            unsaved: unsaved::receipts(&plan.unsaved),
+            unsaved: Vec::from_report(&plan.unsaved),
         }));
     }
     let mut before = |worktree: &Worktree| {
@@ -121,7 +122,7 @@ fn remove_one(
         branch: removed.branch,
         was_gone: removed.was_gone,
         kept: removed.kept,
-        lost: unsaved::receipts(&removed.lost),
+        lost: Vec::from_report(&removed.lost),
         trashed: removed.trashed.is_some(),
         elapsed_ms: removed.elapsed.into(),
     }))
