@@ -1,6 +1,8 @@
 use calve_git::environment::{EnvFile, LeasedPort, OtherValues};
 use calve_git::escape::{AuditReport, Finding};
-use calve_git::worktree::{ConvertReport, Dependency, HookRun, KeptFiles, TrackedCounts, TrackedPlan, UnsavedReceipt};
+use calve_git::worktree::{
+    ConvertReport, Dependency, GoingBranch, HookRun, TrackedCounts, TrackedPlan, UnsavedReceipt, WorktreeRemoveReport,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -293,30 +295,8 @@ pub struct ListedWorktree {
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-remove/1")]
 pub struct WorktreeRemoveReceipt {
-    /// The path of the worktree.
-    pub path: ReceiptPath,
-    /// The branch that was checked out. Null if HEAD was detached.
-    pub branch: Option<String>,
-    /// True if the branch was deleted.
-    pub branch_deleted: bool,
-    /// The commit of the branch that was deleted. Absent if it stays.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub branch_commit: Option<String>,
-    /// How many commits only it and its log lead to. Absent if it stays.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub branch_own_commits: Option<u64>,
-    /// True if the directory was gone before.
-    pub was_gone: bool,
-    /// Ignored files that only it had, and where they are. Absent if there were none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kept: Option<KeptFiles>,
-    /// Everything that existed only there and was lost by `-f`. Absent if there was nothing.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub lost: Vec<UnsavedReceipt>,
-    /// True if files wait to be deleted in the background.
-    pub trashed: bool,
-    /// The time that it took in milliseconds, without deletion in the background.
-    pub elapsed_ms: Milliseconds,
+    #[serde(flatten)]
+    pub report: WorktreeRemoveReport,
 }
 
 /// The dry run of `calve worktree remove`.
@@ -327,12 +307,8 @@ pub struct WorktreeRemovePlanReceipt {
     pub path: ReceiptPath,
     /// The branch that is checked out. Null if HEAD is detached.
     pub branch: Option<String>,
-    /// The commit of the branch, if that would be deleted. Absent if it stays.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub branch_commit: Option<String>,
-    /// How many commits only it and its log lead to. Absent if it stays.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub branch_own_commits: Option<u64>,
+    #[serde(flatten)]
+    pub going_branch: Option<GoingBranch>,
     /// True if the directory is gone.
     pub gone: bool,
     /// Everything that exists only there. What needs force would be lost, and ignored files moved aside. Absent if there is nothing.
@@ -345,7 +321,7 @@ pub struct WorktreeRemovePlanReceipt {
 #[serde(untagged)]
 pub enum WorktreeRemoval {
     /// The worktree was removed.
-    Removed(WorktreeRemoveReceipt),
+    Removed(Box<WorktreeRemoveReceipt>),
     /// The worktree would be removed.
     Planned(WorktreeRemovePlanReceipt),
 }

@@ -94,8 +94,7 @@ fn remove_one(
             path: path(&plan.worktree.path),
             gone: plan.worktree.is_gone,
             branch: plan.worktree.branch,
-            branch_commit: plan.branch.as_ref().map(|branch| branch.commit.clone()),
-            branch_own_commits: plan.branch.as_ref().map(|branch| branch.own_commits),
+            going_branch: plan.branch,
             unsaved: Vec::from_report(&plan.unsaved),
         }));
     }
@@ -113,19 +112,7 @@ fn remove_one(
     if !arguments.json && here.is_some_and(|here| here.starts_with(&removed.path)) {
         output::path(&removed.home)?;
     }
-    let deleted = removed.deleted_branch.as_ref();
-    Ok(WorktreeRemoval::Removed(WorktreeRemoveReceipt {
-        path: path(&removed.path),
-        branch_deleted: deleted.is_some(),
-        branch_commit: deleted.map(|branch| branch.commit.clone()),
-        branch_own_commits: deleted.map(|branch| branch.own_commits),
-        branch: removed.branch,
-        was_gone: removed.was_gone,
-        kept: removed.kept,
-        lost: Vec::from_report(&removed.lost),
-        trashed: removed.trashed.is_some(),
-        elapsed_ms: removed.elapsed.into(),
-    }))
+    Ok(WorktreeRemoval::Removed(Box::new(WorktreeRemoveReceipt { report: removed })))
 }
 
 fn say_plan(plan: &RemovalPlan, fate: BranchFate) {
