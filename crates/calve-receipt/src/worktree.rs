@@ -1,45 +1,25 @@
 use calve_git::environment::{EnvFile, LeasedPort, OtherValues};
 use calve_git::escape::{AuditReport, Finding};
 use calve_git::worktree::{
-    ConvertReport, Dependency, GoingBranch, HookRun, TrackedCounts, TrackedPlan, UnsavedReceipt, WorktreeRemoveReport,
+    CarriedFiles, ConvertReport, GoingBranch, HookRun, NewWorktree, TrackedCounts, TrackedPlan, UnsavedReceipt,
+    WorktreeRemoveReport,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::trees::CloneReceipt;
-use crate::values::{Milliseconds, ReceiptPath, SkippedEntry};
+use crate::values::{Milliseconds, ReceiptPath};
 
 /// The report of `calve worktree add`.
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-add/1")]
-pub struct WorktreeAddReceipt {
-    /// The new worktree, as an absolute path.
-    pub path: ReceiptPath,
-    /// The branch. Null if HEAD is detached.
-    pub branch: Option<String>,
-    /// True if the branch was made.
-    pub new_branch: bool,
-    /// The start of the new branch: a branch, a remote's branch, or a commit. Absent without a new branch, and for a pull request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub new_branch_from: Option<String>,
-    /// The upstream of the new branch. Null if it has none.
-    pub upstream: Option<String>,
-    /// The commit.
-    pub head: String,
-    /// The worktree that the files were cloned from.
-    pub from: ReceiptPath,
-    /// The number of the pull request. Null if it is none.
-    pub pull_request: Option<u64>,
-    /// True if the worktree is a pull request's and not trusted.
-    pub untrusted: bool,
+pub struct WorktreeAddReceipt<'a> {
+    #[serde(flatten)]
+    pub worktree: &'a NewWorktree,
     /// The number of tracked files.
-    pub tracked: TrackedCounts,
-    /// Ignored and, with `--dirty`, untracked paths that the new worktree has too.
-    pub carried: Vec<ReceiptPath>,
-    /// Paths that the new worktree does not have.
-    pub left: Vec<SkippedEntry>,
-    /// The directories of dependencies.
-    pub dependencies: Vec<Dependency>,
+    pub tracked: &'a TrackedCounts,
+    #[serde(flatten)]
+    pub untracked: &'a CarriedFiles,
     /// The directories that are spares, each as a clone; its `dst` is relative to the worktree. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spares: Vec<CloneReceipt>,
@@ -58,7 +38,7 @@ pub struct WorktreeAddReceipt {
     /// The number of uncommitted files of the source that the new worktree does not have.
     pub uncommitted: u64,
     /// References from the new worktree into other trees.
-    pub escapes: Vec<Finding>,
+    pub escapes: &'a [Finding],
     /// git's hook `post-checkout`. Null if there is none.
     pub post_checkout: Option<HookRun>,
     /// Other facts that the user should know.
@@ -136,14 +116,10 @@ pub struct WorktreePlanReceipt {
     pub untrusted: bool,
     /// The number of tracked files.
     pub tracked: TrackedPlan,
-    /// Ignored and, with `--dirty`, untracked paths that the new worktree would have too.
-    pub carried: Vec<ReceiptPath>,
-    /// The paths among them that look like secrets.
+    #[serde(flatten)]
+    pub untracked: CarriedFiles,
+    /// The carried paths that look like secrets.
     pub secrets: Vec<ReceiptPath>,
-    /// Paths that the new worktree would not have.
-    pub left: Vec<SkippedEntry>,
-    /// The directories of dependencies.
-    pub dependencies: Vec<Dependency>,
     /// Its services, and where their data would come from. Absent if it would get none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceReceipt>,
