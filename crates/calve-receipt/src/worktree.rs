@@ -2,7 +2,7 @@ use calve_git::environment::{EnvFile, LeasedPort, OtherValues};
 use calve_git::escape::{AuditReport, Finding};
 use calve_git::worktree::{
     CarriedFiles, ConvertReport, GoingBranch, HookRun, NewWorktree, TrackedCounts, TrackedPlan, UnsavedReceipt,
-    WorktreeRemoveReport,
+    WorktreeInfo, WorktreeRemoveReport,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -217,51 +217,19 @@ pub struct ServicesReceipt {
 /// The report of `calve worktree list`.
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktrees/1")]
-pub struct WorktreesReceipt {
+pub struct WorktreesReceipt<'a> {
     /// The worktrees of the repository, the main one first.
-    pub worktrees: Vec<ListedWorktree>,
+    pub worktrees: Vec<ListedWorktree<'a>>,
 }
 
 /// A worktree and its state.
 #[derive(Debug, JsonSchema, Serialize)]
-pub struct ListedWorktree {
-    /// The root of the worktree. Of a bare repository, the repository.
-    pub path: ReceiptPath,
-    /// The branch. Null if HEAD is detached.
-    pub branch: Option<String>,
-    /// The commit. Null if there is none yet.
-    pub head: Option<String>,
-    /// True for the main worktree.
-    pub main: bool,
-    /// True for a bare repository.
-    pub bare: bool,
-    /// The coding agent that it was made for, or that made it. Absent if that is nobody known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub maker: Option<String>,
-    /// True for the worktree that contains the current directory.
-    pub current: bool,
-    /// Why the worktree is locked, which may be empty. Null if it is not locked.
-    pub locked: Option<String>,
-    /// True if the directory is gone.
-    pub gone: bool,
-    /// True if the worktree is a pull request's and not trusted.
-    pub untrusted: bool,
-    /// Whether the directory at the path is the worktree: `intact` if it is.
-    #[schemars(extend("enum" = calve_git::worktree::WorktreeState::NAMES))]
-    pub standing: &'static str,
-    /// True if something is not committed. Null if that is unknown.
-    pub dirty: Option<bool>,
-    /// The number of commits that `compared_with` does not have. Null if that is unknown.
-    pub ahead: Option<u64>,
-    /// The number of commits that only `compared_with` has. Null if that is unknown.
-    pub behind: Option<u64>,
-    /// The upstream of the branch, or the branch of the main worktree.
-    pub compared_with: Option<String>,
-    /// The age in seconds. Null for the main worktree.
-    pub age_s: Option<u64>,
+pub struct ListedWorktree<'a> {
+    #[serde(flatten)]
+    pub info: &'a WorktreeInfo,
     /// The ports that it has leased. Absent if there are none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ports: Vec<LeasedPort>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub ports: &'a [LeasedPort],
     /// The services of which it has data. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceReceipt>,

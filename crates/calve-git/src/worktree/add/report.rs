@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use calve_core::internal::json::{As, FromReport, ReceiptPath};
+use calve_core::internal::json::{As, ReceiptPath};
 use calve_core::report::SkippedEntry;
 use calve_core::{CloneReport, RemovalWait, RemoveOptions, remove_tree};
 use serde::Serialize;
@@ -35,12 +35,6 @@ pub struct NewWorktree {
     // Also one with the files of a pull request's worktree.
     #[serde(rename = "untrusted", with = "As::<bool>")]
     pub provenance: Provenance,
-}
-
-impl FromReport<Provenance> for bool {
-    fn from_report(provenance: &Provenance) -> Self {
-        provenance.is_untrusted()
-    }
 }
 
 /// The donor's entries that git does not track, and their fate.
