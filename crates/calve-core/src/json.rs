@@ -33,6 +33,13 @@ impl<V, T: FromReport<V>> FromReport<Option<V>> for Option<T> {
     }
 }
 
+/// Whether there is a value.
+impl<V> FromReport<Option<V>> for bool {
+    fn from_report(value: &Option<V>) -> Self {
+        value.is_some()
+    }
+}
+
 impl<V, T: FromReport<V>> FromReport<Vec<V>> for Vec<T> {
     fn from_report(values: &Vec<V>) -> Self {
         values.iter().map(T::from_report).collect()

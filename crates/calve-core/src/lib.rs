@@ -68,5 +68,5 @@ pub use patterns::Patterns;
 pub use probe::probe;
 pub use progress::{CancelToken, Progress};
 pub use remove::{reap, remove_tree};
-pub use report::{ClonePlan, CloneReport, ProbeReport, RemoveReport};
+pub use report::{CloneReport, ProbeReport, RemoveReport};
 pub use vocabulary::strategy::{Choice, Refusal, Requirement, Strategy};

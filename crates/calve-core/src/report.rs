@@ -230,22 +230,6 @@ pub struct RemoveReport {
     pub elapsed: Duration,
 }
 
-/// The dry run of one clone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ClonePlan {
-    /// The source as given.
-    #[serde(with = "As::<ReceiptPath>")]
-    pub src: PathBuf,
-    /// The destination as given.
-    #[serde(with = "As::<ReceiptPath>")]
-    pub dst: PathBuf,
-    /// The strategy that would be used.
-    pub strategy: Strategy,
-    /// The better strategies that would not be used.
-    pub refused: Vec<Refusal>,
-}
-
 /// A path and its file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename = "Place")]

@@ -74,12 +74,6 @@ pub struct IgnoredFile {
 pub(crate) const KEPT_BYTES: u64 = 100_000_000;
 
 impl UnsavedItem {
-    pub const NAMES: &[&str] = Self::VARIANTS;
-
-    pub fn name(&self) -> &'static str {
-        self.into()
-    }
-
     /// Returns whether only force removes it. Other items are moved aside.
     pub fn needs_force(&self) -> bool {
         !matches!(self, Self::Ignored(files) if bytes(files) <= KEPT_BYTES)

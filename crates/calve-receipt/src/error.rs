@@ -76,36 +76,9 @@ pub struct ErrorReceipt {
     /// A stable name of what to do next.
     pub remedy: Option<&'static str>,
     /// Everything in a worktree that exists nowhere else, if that is why it was not removed. Absent for other errors.
+    #[cfg(feature = "program")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub unsaved: Option<Vec<UnsavedReceipt>>,
-}
-
-/// Something in a worktree, or in its entry, that exists nowhere else.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
-pub struct UnsavedReceipt {
-    /// Its kind.
-    #[cfg_attr(feature = "program", schemars(extend("enum" = calve_git::worktree::UnsavedItem::NAMES)))]
-    pub kind: &'static str,
-    /// The repository, worktree or submodule inside that it is in. Absent if it is in the worktree itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub inside: Option<ReceiptPath>,
-    /// The files concerned. Absent if there are none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub paths: Vec<ReceiptPath>,
-    /// The newest of the commits concerned. Absent if there are none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-    /// How many commits there are, up to 1,000. Absent if there are none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub commits: Option<u64>,
-    /// The size of ignored files. Absent for other kinds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<u64>,
-    /// True if `-f` is needed to remove it. Other items are moved aside.
-    pub needs_force: bool,
-    /// The item in words, for people.
-    pub text: String,
+    pub unsaved: Option<Vec<calve_git::worktree::UnsavedReceipt>>,
 }
 
 impl ErrorReceipt {

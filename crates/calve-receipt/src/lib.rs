@@ -22,7 +22,7 @@ mod volume;
 #[cfg(feature = "program")]
 mod worktree;
 
-pub use crate::error::{ErrorCode, ErrorReceipt, UnsavedReceipt, errno};
+pub use crate::error::{ErrorCode, ErrorReceipt, errno};
 pub use crate::trees::*;
 pub use crate::values::*;
 #[cfg(feature = "program")]

@@ -3,11 +3,11 @@ use calve_core::error::Remedy;
 use calve_core::overlay_run::Change;
 use calve_core::space::{DedupeReport, DiskUsage};
 use calve_core::spares::SpareSet;
-use calve_core::{ClonePlan, CloneReport, ProbeReport, RemoveReport};
+use calve_core::{CloneReport, ProbeReport, RemoveReport};
 use serde::Serialize;
 
 use crate::error::ErrorReceipt;
-use crate::values::{Milliseconds, ReceiptPath, StrategyName};
+use crate::values::{Milliseconds, ReceiptPath, Refusal, StrategyName, path};
 
 /// The report of one clone.
 #[derive(Debug, Serialize)]
@@ -32,8 +32,20 @@ pub struct CloneReceipts {
 #[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.plan/1")]
 pub struct PlanReceipt {
-    #[serde(flatten)]
-    pub plan: ClonePlan,
+    /// The source as given.
+    src: ReceiptPath,
+    /// The destination as given.
+    dst: ReceiptPath,
+    /// The strategy that would be used.
+    strategy: StrategyName,
+    /// The better strategies that would not be used.
+    refused: Vec<Refusal>,
+}
+
+impl From<CloneReport> for PlanReceipt {
+    fn from(CloneReport { src, dst, strategy, refused, .. }: CloneReport) -> Self {
+        Self { src: path(src), dst: path(dst), strategy, refused }
+    }
 }
 
 /// The dry run of several clones.

@@ -1,44 +1,25 @@
 use calve_git::environment::{EnvFile, LeasedPort, OtherValues};
 use calve_git::escape::{AuditReport, Finding};
-use calve_git::worktree::{ConvertReport, Dependency, HookRun, KeptFiles, TrackedCounts, TrackedPlan};
+use calve_git::worktree::{
+    CarriedFiles, ConvertReport, GoingBranch, HookRun, NewWorktree, TrackedCounts, TrackedPlan, UnsavedReceipt,
+    WorktreeInfo, WorktreeRemoveReport,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::UnsavedReceipt;
 use crate::trees::CloneReceipt;
-use crate::values::{Milliseconds, ReceiptPath, SkippedEntry};
+use crate::values::{Milliseconds, ReceiptPath};
 
 /// The report of `calve worktree add`.
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-add/1")]
-pub struct WorktreeAddReceipt {
-    /// The new worktree, as an absolute path.
-    pub path: ReceiptPath,
-    /// The branch. Null if HEAD is detached.
-    pub branch: Option<String>,
-    /// True if the branch was made.
-    pub new_branch: bool,
-    /// The start of the new branch: a branch, a remote's branch, or a commit. Absent without a new branch, and for a pull request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub new_branch_from: Option<String>,
-    /// The upstream of the new branch. Null if it has none.
-    pub upstream: Option<String>,
-    /// The commit.
-    pub head: String,
-    /// The worktree that the files were cloned from.
-    pub from: ReceiptPath,
-    /// The number of the pull request. Null if it is none.
-    pub pull_request: Option<u64>,
-    /// True if the worktree is a pull request's and not trusted.
-    pub untrusted: bool,
+pub struct WorktreeAddReceipt<'a> {
+    #[serde(flatten)]
+    pub worktree: &'a NewWorktree,
     /// The number of tracked files.
-    pub tracked: TrackedCounts,
-    /// Ignored and, with `--dirty`, untracked paths that the new worktree has too.
-    pub carried: Vec<ReceiptPath>,
-    /// Paths that the new worktree does not have.
-    pub left: Vec<SkippedEntry>,
-    /// The directories of dependencies.
-    pub dependencies: Vec<Dependency>,
+    pub tracked: &'a TrackedCounts,
+    #[serde(flatten)]
+    pub untracked: &'a CarriedFiles,
     /// The directories that are spares, each as a clone; its `dst` is relative to the worktree. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spares: Vec<CloneReceipt>,
@@ -57,7 +38,7 @@ pub struct WorktreeAddReceipt {
     /// The number of uncommitted files of the source that the new worktree does not have.
     pub uncommitted: u64,
     /// References from the new worktree into other trees.
-    pub escapes: Vec<Finding>,
+    pub escapes: &'a [Finding],
     /// git's hook `post-checkout`. Null if there is none.
     pub post_checkout: Option<HookRun>,
     /// Other facts that the user should know.
@@ -135,14 +116,10 @@ pub struct WorktreePlanReceipt {
     pub untrusted: bool,
     /// The number of tracked files.
     pub tracked: TrackedPlan,
-    /// Ignored and, with `--dirty`, untracked paths that the new worktree would have too.
-    pub carried: Vec<ReceiptPath>,
-    /// The paths among them that look like secrets.
+    #[serde(flatten)]
+    pub untracked: CarriedFiles,
+    /// The carried paths that look like secrets.
     pub secrets: Vec<ReceiptPath>,
-    /// Paths that the new worktree would not have.
-    pub left: Vec<SkippedEntry>,
-    /// The directories of dependencies.
-    pub dependencies: Vec<Dependency>,
     /// Its services, and where their data would come from. Absent if it would get none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceReceipt>,
@@ -240,51 +217,19 @@ pub struct ServicesReceipt {
 /// The report of `calve worktree list`.
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktrees/1")]
-pub struct WorktreesReceipt {
+pub struct WorktreesReceipt<'a> {
     /// The worktrees of the repository, the main one first.
-    pub worktrees: Vec<ListedWorktree>,
+    pub worktrees: Vec<ListedWorktree<'a>>,
 }
 
 /// A worktree and its state.
 #[derive(Debug, JsonSchema, Serialize)]
-pub struct ListedWorktree {
-    /// The root of the worktree. Of a bare repository, the repository.
-    pub path: ReceiptPath,
-    /// The branch. Null if HEAD is detached.
-    pub branch: Option<String>,
-    /// The commit. Null if there is none yet.
-    pub head: Option<String>,
-    /// True for the main worktree.
-    pub main: bool,
-    /// True for a bare repository.
-    pub bare: bool,
-    /// The coding agent that it was made for, or that made it. Absent if that is nobody known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub maker: Option<String>,
-    /// True for the worktree that contains the current directory.
-    pub current: bool,
-    /// Why the worktree is locked, which may be empty. Null if it is not locked.
-    pub locked: Option<String>,
-    /// True if the directory is gone.
-    pub gone: bool,
-    /// True if the worktree is a pull request's and not trusted.
-    pub untrusted: bool,
-    /// Whether the directory at the path is the worktree: `intact` if it is.
-    #[schemars(extend("enum" = calve_git::worktree::WorktreeState::NAMES))]
-    pub standing: &'static str,
-    /// True if something is not committed. Null if that is unknown.
-    pub dirty: Option<bool>,
-    /// The number of commits that `compared_with` does not have. Null if that is unknown.
-    pub ahead: Option<u64>,
-    /// The number of commits that only `compared_with` has. Null if that is unknown.
-    pub behind: Option<u64>,
-    /// The upstream of the branch, or the branch of the main worktree.
-    pub compared_with: Option<String>,
-    /// The age in seconds. Null for the main worktree.
-    pub age_s: Option<u64>,
+pub struct ListedWorktree<'a> {
+    #[serde(flatten)]
+    pub info: &'a WorktreeInfo,
     /// The ports that it has leased. Absent if there are none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ports: Vec<LeasedPort>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub ports: &'a [LeasedPort],
     /// The services of which it has data. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceReceipt>,
@@ -294,30 +239,8 @@ pub struct ListedWorktree {
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-remove/1")]
 pub struct WorktreeRemoveReceipt {
-    /// The path of the worktree.
-    pub path: ReceiptPath,
-    /// The branch that was checked out. Null if HEAD was detached.
-    pub branch: Option<String>,
-    /// True if the branch was deleted.
-    pub branch_deleted: bool,
-    /// The commit of the branch that was deleted. Absent if it stays.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub branch_commit: Option<String>,
-    /// How many commits only it and its log lead to. Absent if it stays.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub branch_own_commits: Option<u64>,
-    /// True if the directory was gone before.
-    pub was_gone: bool,
-    /// Ignored files that only it had, and where they are. Absent if there were none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kept: Option<KeptFiles>,
-    /// Everything that existed only there and was lost by `-f`. Absent if there was nothing.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub lost: Vec<UnsavedReceipt>,
-    /// True if files wait to be deleted in the background.
-    pub trashed: bool,
-    /// The time that it took in milliseconds, without deletion in the background.
-    pub elapsed_ms: Milliseconds,
+    #[serde(flatten)]
+    pub report: WorktreeRemoveReport,
 }
 
 /// The dry run of `calve worktree remove`.
@@ -328,12 +251,8 @@ pub struct WorktreeRemovePlanReceipt {
     pub path: ReceiptPath,
     /// The branch that is checked out. Null if HEAD is detached.
     pub branch: Option<String>,
-    /// The commit of the branch, if that would be deleted. Absent if it stays.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub branch_commit: Option<String>,
-    /// How many commits only it and its log lead to. Absent if it stays.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub branch_own_commits: Option<u64>,
+    #[serde(flatten)]
+    pub going_branch: Option<GoingBranch>,
     /// True if the directory is gone.
     pub gone: bool,
     /// Everything that exists only there. What needs force would be lost, and ignored files moved aside. Absent if there is nothing.
@@ -346,7 +265,7 @@ pub struct WorktreeRemovePlanReceipt {
 #[serde(untagged)]
 pub enum WorktreeRemoval {
     /// The worktree was removed.
-    Removed(WorktreeRemoveReceipt),
+    Removed(Box<WorktreeRemoveReceipt>),
     /// The worktree would be removed.
     Planned(WorktreeRemovePlanReceipt),
 }

@@ -7,6 +7,7 @@ use std::path::{Component, Path};
 use calve_core::Error;
 use calve_core::error::{PrivateError, TemplateError};
 use calve_core::internal::ShownPath;
+use calve_core::internal::json::FromReport as _;
 use calve_git::remote::{RemoteError, TransferFailure};
 use calve_receipt::{ErrorCode, ErrorReceipt, path};
 
@@ -130,7 +131,7 @@ impl ToFailure for calve_git::Error {
         let remedy = self.remedy();
         let hint = remedy.as_ref().map(wording::git::hint);
         let (place, unsaved) = match self {
-            Self::Unsaved { path: place, items, .. } => (Some(path(place)), Some(wording::unsaved::receipts(items))),
+            Self::Unsaved { path: place, items, .. } => (Some(path(place)), Some(Vec::from_report(items))),
             _ => (None, None),
         };
         let receipt = ErrorReceipt::new(kind(code, ErrorCode::Git), self.to_string(), hint);

@@ -18,7 +18,8 @@ use self::check::{CloneRequest, check, sweep_leftovers};
 use crate::clone::stage::StagedTree;
 use crate::error::Error;
 use crate::options::CloneOptions;
-use crate::report::{ClonePlan, CloneReport};
+use crate::report::CloneReport;
+use crate::strategy::method::{Outcome, StrategyRun};
 use crate::tree::fill::room;
 use crate::tree::notes::Notes;
 use crate::tree::stable::check_all_frozen;
@@ -54,11 +55,13 @@ pub(crate) fn clone_and_change(
     Ok(CloneReport { trash_waits: trash_waits || trashed.is_some(), trashed, ..report })
 }
 
-/// Returns the strategy that [`clone_tree`] would use, and why no better one. Leaves nothing behind.
+/// Returns the report of a dry run: the strategy that [`clone_tree`] would use, and why no better one. Knows nothing of
+/// entries and bytes, which only a clone counts. Leaves nothing behind.
 ///
 /// # Errors
 /// Fails as the clone certainly would: without room, or if the source is a template that was changed.
-pub fn plan(src: &Path, dst: &Path, options: &CloneOptions) -> Result<ClonePlan, Error> {
+pub fn plan(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
+    let started = Instant::now();
     let CloneRequest { source, destination, exclude } = check(src, dst, options)?;
     let (method, refused) = StagedTree::for_clone(&destination, options)?.plan(&source)?;
     if let Some(method) = method {
@@ -70,7 +73,8 @@ pub fn plan(src: &Path, dst: &Path, options: &CloneOptions) -> Result<ClonePlan,
         }
     }
     let strategy = method.map_or(Strategy::Spare, |method| method.strategy);
-    Ok(ClonePlan { src: src.into(), dst: dst.into(), strategy, refused })
+    let run = StrategyRun { strategy, refused, spare: None, spares_wanted: false, outcome: Outcome::default() };
+    Ok(run.report(src, dst, &Notes::default(), started))
 }
 
 /// Returns the strategy that [`clone_tree`] would use if there is room.

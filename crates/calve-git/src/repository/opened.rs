@@ -72,6 +72,10 @@ impl Repository {
         };
         let (settings, mut worktrees) = (settings?, worktrees?);
         state::look(&common, here.as_deref().map(|here| (here, own.as_path())), &mut worktrees)?;
+        for worktree in &mut worktrees {
+            let place = if let WorktreeState::Moved(place) = &worktree.standing { place } else { &worktree.path };
+            worktree.is_here = here.as_ref() == Some(place);
+        }
         let settings = parse_settings(&settings);
         let references = references?;
         let origins = decide(&common, &settings, &mut worktrees, &references)?;

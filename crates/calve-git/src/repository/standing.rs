@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::ShownPath;
+use calve_core::internal::json::FromReport;
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::error::Error;
@@ -35,9 +36,13 @@ pub enum WorktreeState {
     Unseen(String),
 }
 
-impl WorktreeState {
-    pub const NAMES: &[&str] = Self::VARIANTS;
+impl FromReport<WorktreeState> for &'static str {
+    fn from_report(standing: &WorktreeState) -> Self {
+        standing.into()
+    }
+}
 
+impl WorktreeState {
     pub fn problem(&self, path: &Path) -> Option<Error> {
         (*self != WorktreeState::Intact).then(|| self.refusal(path))
     }

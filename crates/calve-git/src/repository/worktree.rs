@@ -2,6 +2,8 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use calve_core::internal::ShownPath;
+use calve_core::internal::json::{As, ReceiptPath};
+use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::remedy::Remedy;
@@ -9,24 +11,47 @@ use crate::repository::standing::WorktreeState;
 use crate::trust::Provenance;
 
 /// A worktree, as `git worktree list` has it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Worktree {
-    /// Its root; for a bare repository, the repository.
+    /// The root of the worktree. Of a bare repository, the repository.
+    #[serde(with = "As::<ReceiptPath>")]
     pub path: PathBuf,
-    pub head: Option<String>,
-    /// Without `refs/heads/`; `None` if HEAD is detached.
+    /// The branch. Null if HEAD is detached.
+    // Without `refs/heads/`.
     pub branch: Option<String>,
-    /// The first of the list, which has the repository in it.
+    /// The commit. Null if there is none yet.
+    pub head: Option<String>,
+    /// True for the main worktree.
+    #[serde(rename = "main")]
     pub is_main: bool,
+    /// True for a bare repository.
+    #[serde(rename = "bare")]
     pub is_bare: bool,
-    /// The reason of `git worktree lock`, which may be empty.
+    /// The coding agent that it was made for, or that made it. Absent if that is nobody known.
+    // Only `worktree::list` looks it up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub maker: Option<String>,
+    /// True for the worktree that contains the current directory.
+    #[serde(rename = "current")]
+    pub is_here: bool,
+    /// Why the worktree is locked, which may be empty. Null if it is not locked.
     pub locked: Option<String>,
+    /// True if the directory is gone.
+    #[serde(rename = "gone")]
     pub is_gone: bool,
+    /// True if the worktree is a pull request's and not trusted.
+    #[serde(rename = "untrusted", with = "As::<bool>")]
+    pub provenance: Provenance,
+    /// Whether the directory at the path is the worktree: `intact` if it is.
+    #[serde(with = "As::<&'static str>")]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = <WorktreeState as strum::VariantNames>::VARIANTS)))]
     pub standing: WorktreeState,
     /// It lacks its ports and data: the command that makes it is still running, or was killed.
+    #[serde(skip)]
     pub is_unfinished: bool,
-    pub provenance: Provenance,
     /// Its own files in the repository; `None` for the main one.
+    #[serde(skip)]
     pub(crate) entry: Option<PathBuf>,
 }
 

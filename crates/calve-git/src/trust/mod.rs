@@ -9,6 +9,8 @@ use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use calve_core::internal::json::FromReport;
+
 use crate::error::Result;
 use crate::paths::{if_there, is_missing, pointed_to, real};
 
@@ -38,6 +40,12 @@ impl Provenance {
     /// Returns the provenance of a worktree of this commit, with files of `donor`.
     pub(crate) fn with_files_of(self, donor: Provenance) -> Provenance {
         if donor.is_untrusted() { donor } else { self }
+    }
+}
+
+impl FromReport<Provenance> for bool {
+    fn from_report(provenance: &Provenance) -> Self {
+        provenance.is_untrusted()
     }
 }
 

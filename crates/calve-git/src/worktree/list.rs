@@ -1,54 +1,48 @@
 use std::path::Path;
-use std::time::Duration;
 
 use calve_core::internal::joined;
+use serde::Serialize;
 
 use crate::error::Result;
 use crate::git::Git;
-use crate::repository::standing::WorktreeState;
-use crate::repository::{Repository, Worktree};
+use crate::repository::Worktree;
 use crate::worktree::agent;
 use crate::worktree::registration::open_swept;
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct WorktreeInfo {
+    #[serde(flatten)]
     pub worktree: Worktree,
-    pub is_here: bool,
-    /// Has uncommitted changes. `None` if git cannot tell.
+    /// True if something is not committed. Null if that is unknown.
+    #[serde(rename = "dirty")]
     pub is_dirty: Option<bool>,
-    /// Commits that `compared_with` lacks.
+    /// The number of commits that `compared_with` does not have. Null if that is unknown.
     pub ahead: Option<u64>,
-    /// Commits that only `compared_with` has.
+    /// The number of commits that only `compared_with` has. Null if that is unknown.
     pub behind: Option<u64>,
-    /// The branch's upstream, else the main worktree's branch.
+    /// The upstream of the branch, or the branch of the main worktree.
     pub compared_with: Option<String>,
-    /// The agent that it was made for, or that made it.
-    pub maker: Option<String>,
-    /// Since it was made. `None` for the main worktree.
-    pub age: Option<Duration>,
+    /// The age in seconds. Null for the main worktree.
+    pub age_s: Option<u64>,
 }
 
 pub fn list(start: &Path) -> Result<Vec<WorktreeInfo>> {
-    let repository = &open_swept(start)?;
+    let repository = open_swept(start)?;
     let main = repository.worktrees.first().and_then(|main| main.branch.as_deref());
     // In parallel, because each takes as long as a `git status`.
     std::thread::scope(|scope| {
-        let begin = |worktree| scope.spawn(move || look(repository, worktree, main));
+        let begin = |worktree| scope.spawn(move || look(worktree, main));
         let all: Vec<_> = repository.worktrees.iter().map(begin).collect();
         all.into_iter().map(joined).collect()
     })
 }
 
-fn look(repository: &Repository, worktree: &Worktree, main: Option<&str>) -> Result<WorktreeInfo> {
+fn look(worktree: &Worktree, main: Option<&str>) -> Result<WorktreeInfo> {
     let mut listed = WorktreeInfo {
-        worktree: worktree.clone(),
-        is_here: match &worktree.standing {
-            WorktreeState::Moved(here) => repository.here.as_ref() == Some(here),
-            _ => repository.here.as_ref() == Some(&worktree.path),
-        },
-        maker: agent::maker(worktree),
-        age: worktree.made().and_then(|made| made.elapsed().ok()),
+        worktree: Worktree { maker: agent::maker(worktree), ..worktree.clone() },
+        age_s: worktree.made().and_then(|made| made.elapsed().ok()).map(|age| age.as_secs()),
         ..WorktreeInfo::default()
     };
     if !worktree.is_usable() {

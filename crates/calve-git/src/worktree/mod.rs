@@ -36,7 +36,7 @@ pub use remove::{
     find_all, plan_removal, remove,
 };
 pub use tracked::{NotClonedFiles, NotClonedReason, TrackedCounts};
-pub use unsaved::KeptFiles;
+pub use unsaved::{KeptFiles, UnsavedReceipt};
 
 pub use crate::repository::standing::WorktreeState;
 pub use crate::repository::{Worktree, list as list_of_git};

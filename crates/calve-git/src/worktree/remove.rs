@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 use calve_core::RemoveOptions;
 use calve_core::error::Protection;
 use calve_core::internal::ShownPath;
+use calve_core::internal::json::{As, Milliseconds, ReceiptPath};
 use calve_core::report::TrashedTree;
 use rustix::fs::FlockOperation;
+use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::file_lock::lock;
@@ -26,7 +28,7 @@ use crate::repository::state::LinkedWorktree;
 use crate::repository::{self, Repository, Worktree};
 use crate::unsaved_item::{IgnoredFile, UnsavedItem};
 use crate::worktree::registration;
-use crate::worktree::unsaved::{self, KeptFiles, reflog};
+use crate::worktree::unsaved::{self, KeptFiles, UnsavedReceipt, reflog};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BranchFate {
@@ -90,32 +92,58 @@ pub struct RemovalPlan {
     pub branch: Option<GoingBranch>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GoingBranch {
     /// Without `refs/heads/`.
+    #[serde(skip)]
     pub name: String,
+    /// The commit of the branch that was deleted. Absent if it stays.
+    #[serde(rename = "branch_commit")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub commit: String,
-    /// Commits that only the branch and its log reach. The log, with amended and reset commits, goes with the branch.
+    /// How many commits only it and its log lead to. Absent if it stays.
+    // The log, with amended and reset commits, goes with the branch.
+    #[serde(rename = "branch_own_commits")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub own_commits: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorktreeRemoveReport {
+    /// The path of the worktree.
+    #[serde(with = "As::<ReceiptPath>")]
     pub path: PathBuf,
+    /// The branch that was checked out. Null if HEAD was detached.
     pub branch: Option<String>,
     /// The branch, if it was to be deleted and stays.
+    #[serde(skip)]
     pub staying_branch: Option<GoingBranch>,
+    /// True if the branch was deleted.
+    #[serde(rename = "branch_deleted")]
+    pub is_branch_deleted: bool,
+    #[serde(flatten)]
     pub deleted_branch: Option<GoingBranch>,
-    /// The directory was gone before, so that only the entry was removed.
+    /// True if the directory was gone before.
     pub was_gone: bool,
+    /// Ignored files that only it had, and where they are. Absent if there were none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<KeptFiles>,
+    /// Everything that existed only there and was lost by `-f`. Absent if there was nothing.
+    #[serde(with = "As::<Vec<UnsavedReceipt>>", skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<UnsavedItem>,
     /// Why the entry or the branch may still be there, though the directory is gone.
+    #[serde(skip)]
     pub unfinished: Option<Error>,
     /// Where to go from a removed directory: the main worktree, or for a bare repository the worktree's parent.
+    #[serde(skip)]
     pub home: PathBuf,
-    /// Where its files wait for [`calve_core::reap`].
+    /// True if files wait to be deleted in the background.
+    #[serde(with = "As::<bool>")]
     pub trashed: Option<TrashedTree>,
+    /// The time that it took in milliseconds, without deletion in the background.
+    #[serde(rename = "elapsed_ms", with = "As::<Milliseconds>")]
     pub elapsed: Duration,
 }
 
@@ -334,8 +362,9 @@ impl<'r> Going<'r> {
             }
             _ => Ok(false),
         });
-        let is_deleted = matches!(deleted, Ok(true));
-        let (deleted_branch, staying_branch) = if is_deleted { (going_branch, None) } else { (None, going_branch) };
+        let is_branch_deleted = matches!(deleted, Ok(true));
+        let (deleted_branch, staying_branch) =
+            if is_branch_deleted { (going_branch, None) } else { (None, going_branch) };
         let left = (!left.is_empty()).then_some(UnsavedItem::Ignored(left));
         let lost = unsaved.into_iter().filter(UnsavedItem::needs_force).chain(left).collect();
         let home = repository.main().or(worktree.path.parent()).unwrap_or(&repository.common).to_path_buf();
@@ -345,6 +374,7 @@ impl<'r> Going<'r> {
             path,
             branch,
             staying_branch,
+            is_branch_deleted,
             deleted_branch,
             was_gone,
             kept,

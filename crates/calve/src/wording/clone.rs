@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use calve_core::internal::ShownPath;
 use calve_core::report::{SkipReason, SpareCheck, SpareReport};
-use calve_core::{ClonePlan, CloneReport, Refusal};
+use calve_core::{CloneReport, Refusal};
 use calve_receipt::named;
 
 use crate::sys;
@@ -86,9 +86,9 @@ pub(crate) fn changed(changed: &[PathBuf]) -> Option<String> {
     Some(format!("{entries} of the source changed meanwhile (first: `{}`)", ShownPath(named(first))))
 }
 
-pub(crate) fn plan_sentence(plan: &ClonePlan) -> String {
-    let because = because(&plan.refused);
-    format!("would clone `{}` to `{}` by {}{because}", ShownPath(&plan.src), ShownPath(&plan.dst), plan.strategy)
+pub(crate) fn plan_sentence(report: &CloneReport) -> String {
+    let (src, dst, because) = (ShownPath(&report.src), ShownPath(&report.dst), because(&report.refused));
+    format!("would clone `{src}` to `{dst}` by {}{because}", report.strategy)
 }
 
 /// Lists the refusals, as in " (no snapshot: …; no reflink: …)", except strategies of other systems.

@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use calve_core::internal::json::{As, ReceiptPath};
 use calve_core::report::SkippedEntry;
 use calve_core::{CloneReport, RemovalWait, RemoveOptions, remove_tree};
 use serde::Serialize;
@@ -17,24 +18,38 @@ use crate::worktree::add::post_checkout::HookRun;
 use crate::worktree::add::target::AddTarget;
 use crate::worktree::tracked::TrackedCounts;
 
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NewWorktree {
-    /// Absolute.
+    /// The new worktree, as an absolute path.
+    #[serde(with = "As::<ReceiptPath>")]
     pub path: PathBuf,
+    #[serde(flatten)]
     pub target: AddTarget,
+    /// The worktree that the files were cloned from.
+    #[serde(rename = "from", with = "As::<ReceiptPath>")]
     pub donor: PathBuf,
-    /// A pull request's, too, if made from a pull request's worktree.
+    /// The number of the pull request. Null if it is none.
+    pub pull_request: Option<u64>,
+    /// True if the worktree is a pull request's and not trusted.
+    // Also one with the files of a pull request's worktree.
+    #[serde(rename = "untrusted", with = "As::<bool>")]
     pub provenance: Provenance,
 }
 
 /// The donor's entries that git does not track, and their fate.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CarriedFiles {
-    /// Ignored entries, and with [`UncommittedChanges::Carry`](super::UncommittedChanges) untracked ones.
+    /// Ignored and, with `--dirty`, untracked paths that the new worktree has too.
+    #[serde(with = "As::<Vec<ReceiptPath>>")]
     pub carried: Vec<PathBuf>,
     /// Files of variables that Calve made for the donor, with its ports and databases: they are not carried.
+    #[serde(skip)]
     pub env_files: Vec<PathBuf>,
+    /// Paths that the new worktree does not have.
     pub left: Vec<SkippedEntry>,
+    /// The directories of dependencies.
     pub dependencies: Vec<Dependency>,
 }
 

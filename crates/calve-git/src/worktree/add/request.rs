@@ -11,6 +11,7 @@ use crate::remedy::Remedy;
 use crate::repository::Repository;
 use crate::trust::{self, ForeignPart, Provenance};
 use crate::worktree::add::ignored::secrets::secrets_rule;
+use crate::worktree::add::meaning::pull_request;
 use crate::worktree::add::options::{AddOptions, Trust};
 use crate::worktree::add::report::NewWorktree;
 use crate::worktree::add::target::{self, AddTarget};
@@ -20,6 +21,7 @@ pub(crate) struct AddRequest {
     pub(crate) repository: Repository,
     pub(crate) donor: PathBuf,
     pub(crate) target: AddTarget,
+    pull_request: Option<u64>,
     pub(crate) place: Place,
     /// Absolute; its parent exists unless this is a dry run.
     pub(crate) path: PathBuf,
@@ -66,7 +68,7 @@ impl AddRequest {
             "-" => target::previous(&repository.git())?,
             branch => branch.to_owned(),
         };
-        let target = target::resolve(&repository, &branch, options)?;
+        let (target, pull_request) = (target::resolve(&repository, &branch, options)?, pull_request(&branch));
         if let (true, Some(new)) = (target.is_new, &target.branch) {
             target::check_place(&repository, new)?;
         }
@@ -86,7 +88,7 @@ impl AddRequest {
             return Err(gone.standing.refusal(&path));
         }
         let of_commit = match options.trust {
-            Trust::No if target.pull_request.is_some() => Provenance::Untrusted,
+            Trust::No if pull_request.is_some() => Provenance::Untrusted,
             Trust::No => repository.provenance_of(&target.oid, target.branch.as_deref())?,
             Trust::Yes => Provenance::Own,
         };
@@ -95,6 +97,7 @@ impl AddRequest {
             repository,
             donor,
             target,
+            pull_request,
             place,
             path,
             config,
@@ -118,8 +121,8 @@ impl AddRequest {
     }
 
     pub(crate) fn into_new_worktree(self) -> NewWorktree {
-        let AddRequest { path, target, donor, provenance, .. } = self;
-        NewWorktree { path, target, donor, provenance }
+        let AddRequest { path, target, donor, pull_request, provenance, .. } = self;
+        NewWorktree { path, target, donor, pull_request, provenance }
     }
 
     pub(crate) fn foreign_part(&self) -> ForeignPart {

@@ -1,4 +1,6 @@
 use calve_core::internal::ShownPath;
+use calve_core::internal::json::{As, FromReport};
+use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::git::Git;
@@ -11,18 +13,24 @@ use crate::trust::note_fetch;
 use crate::worktree::add::meaning::{Meaning, branch_name, check_name, check_servers, commit, pull_request};
 use crate::worktree::add::options::AddOptions;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct AddTarget {
-    pub oid: String,
-    /// Without `refs/heads/`. `None` for a detached HEAD.
+    /// The branch. Null if HEAD is detached.
+    // Without `refs/heads/`.
     pub branch: Option<String>,
+    /// True if the branch was made.
+    #[serde(rename = "new_branch")]
     pub is_new: bool,
-    /// Start of a new branch, except for a pull request's.
+    /// The start of the new branch: a branch, a remote's branch, or a commit. Absent without a new branch, and for a pull request.
+    #[serde(rename = "new_branch_from", with = "As::<Option<String>>", skip_serializing_if = "Option::is_none")]
     pub start: Option<BranchStart>,
-    /// The branch that a new one follows: `origin/x`.
+    /// The upstream of the new branch. Null if it has none.
     pub upstream: Option<String>,
-    pub pull_request: Option<u64>,
+    /// The commit.
+    #[serde(rename = "head")]
+    pub oid: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,9 +41,15 @@ pub struct BranchStart {
     pub unasked: Option<String>,
 }
 
+impl FromReport<BranchStart> for String {
+    fn from_report(start: &BranchStart) -> Self {
+        start.name.clone()
+    }
+}
+
 impl AddTarget {
     fn at(oid: String) -> AddTarget {
-        AddTarget { oid, branch: None, is_new: false, start: None, upstream: None, pull_request: None }
+        AddTarget { oid, branch: None, is_new: false, start: None, upstream: None }
     }
 
     fn new_branch(branch: &str, oid: String, start: &str) -> AddTarget {
@@ -186,7 +200,7 @@ fn from_pull_request(repository: &Repository, git: &Git, options: &AddOptions, n
     let oid = commit(git, &kept)?.ok_or_else(|| no_commit(&kept))?;
     git.run(&["update-ref", "-d", &kept])?;
     if options.is_detached {
-        return Ok(AddTarget { pull_request: Some(number), ..AddTarget::at(oid) });
+        return Ok(AddTarget::at(oid));
     }
     let local = repository.object_of("refs/heads/", &name);
     if let Some(local) = local
@@ -198,7 +212,7 @@ fn from_pull_request(repository: &Repository, git: &Git, options: &AddOptions, n
         }
         git.run(&["update-ref", "-m", "calve: fetched", &format!("refs/heads/{name}"), &oid, local])?;
     }
-    Ok(AddTarget { branch: Some(name), is_new: local.is_none(), pull_request: Some(number), ..AddTarget::at(oid) })
+    Ok(AddTarget { branch: Some(name), is_new: local.is_none(), ..AddTarget::at(oid) })
 }
 
 /// Refuses a branch that a worktree has, or will have again: a rebase and a bisection detach HEAD. git, too, keeps it for them.

@@ -5,6 +5,7 @@ mod hidden;
 mod ignored;
 mod kept;
 mod nested;
+mod receipt;
 pub(crate) mod reflog;
 mod unpushed;
 
@@ -17,6 +18,7 @@ use calve_core::report::SkippedEntry;
 
 pub use kept::KeptFiles;
 pub(crate) use kept::{check_place, keep, sweep_kept};
+pub use receipt::UnsavedReceipt;
 
 use crate::error::{Error, Result};
 use crate::git::Git;

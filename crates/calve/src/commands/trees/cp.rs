@@ -36,16 +36,16 @@ pub(crate) fn run(arguments: &CpArguments, cancel: &CancelToken) -> Result<(), F
 }
 
 fn plan_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<PlanReceipt, Failure> {
-    let plan = with_source(src, options, home::directory, |src, options| plan(src, dst, options));
-    let mut plan = plan.map_err(|error| Failure::of_clone(&error, src))?;
+    let report = with_source(src, options, home::directory, |src, options| plan(src, dst, options));
+    let mut report = report.map_err(|error| Failure::of_clone(&error, src))?;
     // As given: `@NAME` for a template.
-    plan.src = src.to_path_buf();
-    output::note(&wording::clone::plan_sentence(&plan));
-    if plan.strategy == Strategy::Hardlink {
+    report.src = src.to_path_buf();
+    output::note(&wording::clone::plan_sentence(&report));
+    if report.strategy == Strategy::Hardlink {
         output::warn(NOT_INDEPENDENT);
     }
     warn_of_shared_index(src);
-    Ok(PlanReceipt { plan })
+    Ok(report.into())
 }
 
 fn clone_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneReceipt, Failure> {

@@ -65,7 +65,7 @@ fn chosen(all: &[WorktreeInfo]) -> Result<Option<usize>, Failure> {
 
 fn line(listed: &WorktreeInfo) -> String {
     let branch = listed.worktree.branch.as_ref().map_or("(detached)".into(), |branch| ShownPath(branch).to_string());
-    let maker = listed.maker.as_ref().map(|maker| format!("  by {maker}")).unwrap_or_default();
+    let maker = listed.worktree.maker.as_ref().map(|maker| format!("  by {maker}")).unwrap_or_default();
     format!("{branch}{maker}  {}", ShownPath(&listed.worktree.path))
 }
 

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use calve_core::internal::ShownPath;
 use calve_git::environment::LeasedPort;
 use calve_git::worktree::{self, WorktreeInfo, WorktreeState};
@@ -10,7 +8,7 @@ use crate::output;
 use crate::real_path::here;
 use crate::wording::fitting::fitting;
 use crate::wording::git::hint;
-use calve_receipt::{ListedWorktree, ServiceReceipt, WorktreesReceipt, path};
+use calve_receipt::{ListedWorktree, ServiceReceipt, WorktreesReceipt};
 
 pub(crate) fn run(json: bool) -> Result<(), Failure> {
     let all = worktree::list(&here()?)?;
@@ -18,8 +16,8 @@ pub(crate) fn run(json: bool) -> Result<(), Failure> {
     let services = services::of_worktrees(&all);
     let with_both = all.iter().zip(ports.iter().zip(services));
     if json {
-        let worktrees = with_both.map(|(listed, (ports, services))| listed_receipt(listed, ports, services)).collect();
-        return output::json(&WorktreesReceipt { worktrees });
+        let worktrees = with_both.map(|(info, (ports, services))| ListedWorktree { info, ports, services });
+        return output::json(&WorktreesReceipt { worktrees: worktrees.collect() });
     }
     let lines: Vec<[String; 5]> =
         with_both.map(|(listed, (ports, services))| columns(listed, ports, &services)).collect();
@@ -42,7 +40,7 @@ pub(crate) fn run(json: bool) -> Result<(), Failure> {
 
 fn columns(listed: &WorktreeInfo, ports: &[LeasedPort], services: &[ServiceReceipt]) -> [String; 5] {
     let worktree = &listed.worktree;
-    let here = if listed.is_here { "* " } else { "  " };
+    let here = if worktree.is_here { "* " } else { "  " };
     let branch = match (&worktree.branch, &worktree.head) {
         _ if worktree.is_bare => "(bare)".to_owned(),
         (Some(branch), _) => ShownPath(branch).to_string(),
@@ -56,7 +54,7 @@ fn columns(listed: &WorktreeInfo, ports: &[LeasedPort], services: &[ServiceRecei
         word(worktree.standing != WorktreeState::Intact, (&worktree.standing).into()),
         word(worktree.is_unfinished, "unfinished"),
         word(worktree.locked.is_some(), "locked"),
-        listed.maker.as_ref().map(|maker| format!("by {maker}")),
+        worktree.maker.as_ref().map(|maker| format!("by {maker}")),
         word(worktree.provenance.is_untrusted(), "untrusted"),
         word(listed.is_dirty == Some(true), "dirty"),
         word(listed.is_dirty.is_none() && worktree.is_usable(), "unreadable"),
@@ -64,7 +62,7 @@ fn columns(listed: &WorktreeInfo, ports: &[LeasedPort], services: &[ServiceRecei
         signed('-', listed.behind),
     ];
     let state: Vec<String> = state.into_iter().flatten().collect();
-    let age = listed.age.map(age).unwrap_or_default();
+    let age = listed.age_s.map(age).unwrap_or_default();
     let ports = ports.iter().map(|port| format!("{}:{}", port.name, port.number));
     let services = services.iter().map(|service| {
         let taken = up::taken(service).map(|taken| format!(" ({taken})")).unwrap_or_default();
@@ -75,36 +73,11 @@ fn columns(listed: &WorktreeInfo, ports: &[LeasedPort], services: &[ServiceRecei
 }
 
 /// Formats an age, as in "3 h": one unit is enough to spot an old worktree.
-fn age(age: Duration) -> String {
-    let seconds = age.as_secs();
+fn age(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),
         60..3600 => format!("{} min", seconds / 60),
         3600..86_400 => format!("{} h", seconds / 3600),
         _ => format!("{} d", seconds / 86_400),
-    }
-}
-
-fn listed_receipt(listed: &WorktreeInfo, ports: &[LeasedPort], services: Vec<ServiceReceipt>) -> ListedWorktree {
-    let worktree = &listed.worktree;
-    ListedWorktree {
-        path: path(&worktree.path),
-        branch: worktree.branch.clone(),
-        head: worktree.head.clone(),
-        main: worktree.is_main,
-        bare: worktree.is_bare,
-        maker: listed.maker.clone(),
-        current: listed.is_here,
-        locked: worktree.locked.clone(),
-        gone: worktree.is_gone,
-        untrusted: listed.worktree.provenance.is_untrusted(),
-        standing: (&worktree.standing).into(),
-        dirty: listed.is_dirty,
-        ahead: listed.ahead,
-        behind: listed.behind,
-        compared_with: listed.compared_with.clone(),
-        age_s: listed.age.map(|age| age.as_secs()),
-        ports: ports.to_vec(),
-        services,
     }
 }

@@ -2,6 +2,7 @@ use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
+use calve_core::internal::json::FromReport as _;
 use calve_db::{LossRule, Service};
 use calve_env::{gone_services, last_root};
 use calve_git::Error;
@@ -80,7 +81,7 @@ fn receipt_of(pruned: &PruneReport, data: Vec<PrunedData>) -> WorktreePruneRecei
         path: path(&kept.path),
         reason: kept.reason.clone(),
         hint: hint(kept),
-        unsaved: unsaved::receipts(&kept.unsaved),
+        unsaved: Vec::from_report(&kept.unsaved),
     };
     WorktreePruneReceipt {
         forgotten: paths(&pruned.forgotten),
@@ -184,7 +185,7 @@ fn merged_receipt(one: &MergedWorktree) -> MergedWorktreeReceipt {
         merged_into: one.merged_into.clone(),
         squashed: one.is_squashed,
         removed: false,
-        unsaved: unsaved::receipts(&one.unsaved),
+        unsaved: Vec::from_report(&one.unsaved),
     }
 }
 

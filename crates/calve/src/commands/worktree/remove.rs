@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
+use calve_core::internal::json::FromReport as _;
 use calve_env::{RemoveOptions, RemovedEnvironment};
 use calve_git::hooks::repository_of;
 use calve_git::worktree::{
@@ -93,9 +94,8 @@ fn remove_one(
             path: path(&plan.worktree.path),
             gone: plan.worktree.is_gone,
             branch: plan.worktree.branch,
-            branch_commit: plan.branch.as_ref().map(|branch| branch.commit.clone()),
-            branch_own_commits: plan.branch.as_ref().map(|branch| branch.own_commits),
-            unsaved: unsaved::receipts(&plan.unsaved),
+            going_branch: plan.branch,
+            unsaved: Vec::from_report(&plan.unsaved),
         }));
     }
     let mut before = |worktree: &Worktree| {
@@ -114,19 +114,7 @@ fn remove_one(
     if !arguments.json && here.is_some_and(|here| here.starts_with(&removed.path)) {
         output::path(&removed.home)?;
     }
-    let deleted = removed.deleted_branch.as_ref();
-    Ok(WorktreeRemoval::Removed(WorktreeRemoveReceipt {
-        path: path(&removed.path),
-        branch_deleted: deleted.is_some(),
-        branch_commit: deleted.map(|branch| branch.commit.clone()),
-        branch_own_commits: deleted.map(|branch| branch.own_commits),
-        branch: removed.branch,
-        was_gone: removed.was_gone,
-        kept: removed.kept,
-        lost: unsaved::receipts(&removed.lost),
-        trashed: removed.trashed.is_some(),
-        elapsed_ms: removed.elapsed.into(),
-    }))
+    Ok(WorktreeRemoval::Removed(Box::new(WorktreeRemoveReceipt { report: removed })))
 }
 
 fn say_plan(plan: &RemovalPlan, fate: BranchFate) {

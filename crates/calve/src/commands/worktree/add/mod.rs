@@ -141,31 +141,20 @@ fn options(arguments: &AddArguments, cancel: &CancelToken) -> Result<AddOptions,
     })
 }
 
-fn add_receipt(added: &AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAddReceipt, Failure> {
+fn add_receipt<'a>(added: &'a AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAddReceipt<'a>, Failure> {
     let AddedEnvironment { report, own } = added;
-    let AddReport { worktree: added, files, .. } = report;
-    let target = &added.target;
+    let AddReport { worktree, files, .. } = report;
     Ok(WorktreeAddReceipt {
-        path: path(&added.path),
-        branch: target.branch.clone(),
-        new_branch: target.is_new,
-        new_branch_from: target.start.as_ref().map(|start| start.name.clone()),
-        upstream: target.upstream.clone(),
-        head: target.oid.clone(),
-        from: path(&added.donor),
-        pull_request: target.pull_request,
-        untrusted: added.provenance.is_untrusted(),
-        tracked: files.tracked.clone(),
-        carried: paths(&files.untracked.carried),
-        left: files.untracked.left.clone(),
-        dependencies: files.untracked.dependencies.clone(),
+        worktree,
+        tracked: &files.tracked,
+        untracked: &files.untracked,
         spares: files.spares.iter().cloned().map(|report| CloneReceipt { report }).collect(),
         ports: own.ports.clone(),
         services: own.services.as_ref().map_or(Ok(Vec::new()), Services::receipts)?,
         env_files: own.env_files.clone(),
         other_values: own.other_values.clone(),
         uncommitted: files.uncommitted,
-        escapes: files.audit.findings.clone(),
+        escapes: &files.audit.findings,
         post_checkout: report.post_checkout.clone(),
         warnings: files.warnings.iter().map(wording::git::warning).collect(),
         facts: facts.0,
@@ -186,10 +175,8 @@ fn plan_receipt(planned: worktree::AddPlan, services: Vec<ServiceReceipt>) -> Wo
         from: path(&worktree.donor),
         untrusted: worktree.provenance.is_untrusted(),
         tracked,
-        carried: paths(&untracked.carried),
+        untracked,
         secrets: paths(&secrets),
-        left: untracked.left,
-        dependencies: untracked.dependencies,
         services,
     }
 }
