@@ -14,7 +14,9 @@ pub(crate) fn here() -> Machine {
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         memory_bytes: kibibytes("/proc/meminfo", "MemTotal"),
         kernel: format!("{} {}", text(uname.sysname()), text(uname.release())),
-        load_average_before: load(),
+        load_average_before: fs_err::read_to_string("/proc/loadavg")
+            .ok()
+            .and_then(|text| text.split_whitespace().next()?.parse().ok()),
     }
 }
 
@@ -31,10 +33,6 @@ fn kibibytes(file: &str, name: &str) -> Option<u64> {
 /// Returns this process's peak memory: the kernel counts a program that it starts from there on.
 pub(crate) fn own_peak_memory_bytes() -> Option<u64> {
     kibibytes("/proc/self/status", "VmHWM")
-}
-
-fn load() -> Option<f64> {
-    fs_err::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }
 
 /// Returns the options of the mount, and those of its file system.

@@ -141,14 +141,11 @@ impl Bench<'_, '_> {
         self.rows[index].failed = Some(failure);
     }
 
-    /// Returns true if results fill the memory: cached, they would push out the source.
-    fn fills_memory(&self) -> bool {
-        let kept = self.scratch.runs.len() as u64 * self.estimate.bytes;
-        self.memory_bytes.is_some_and(|memory| kept > memory / 2)
-    }
-
     fn ensure_room(&mut self, round: u32) -> Result<(), BenchError> {
-        if !self.scratch.runs.is_empty() && (!has_room(self.scratch, self.needs)? || self.fills_memory()) {
+        let kept = self.scratch.runs.len() as u64 * self.estimate.bytes;
+        // Cached, they would push out the source.
+        let is_memory_full = self.memory_bytes.is_some_and(|memory| kept > memory / 2);
+        if !self.scratch.runs.is_empty() && (!has_room(self.scratch, self.needs)? || is_memory_full) {
             (self.setup.say)("deleting the results of earlier runs, to make room");
             self.scratch.delete_runs(self.setup.cancel)?;
             self.scratch.wait_for_freed_space()?;

@@ -3,9 +3,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::ShownPath;
+use rustix::io::Errno;
 
 use crate::redact;
 use crate::remedy::Remedy;
+use crate::transfer_failure::TransferFailure;
 use crate::unsaved_item::{self, UnsavedItem};
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -23,6 +25,8 @@ pub enum Error {
         directory: PathBuf,
         /// `None` if a signal ended it.
         code: Option<i32>,
+        /// `None` if git had no connection.
+        failure: Option<TransferFailure>,
         said: String,
     },
     #[error("`{}`, line {line}, column {column}: {reason}", ShownPath(path))]
@@ -97,7 +101,9 @@ impl Error {
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
             Error::NoGit(_) => Some(Remedy::InstallGit),
-            Error::Start { source, .. } | Error::Io(source) if has_too_many_files(source) => {
+            Error::Start { source, .. } | Error::Io(source)
+                if matches!(Errno::from_io_error(source), Some(Errno::MFILE | Errno::NFILE)) =>
+            {
                 Some(Remedy::RaiseOpenFiles)
             }
             Error::Start { .. } => Some(Remedy::CheckPath),
@@ -117,8 +123,4 @@ impl Error {
 pub(crate) fn failed(operation: &str, path: &Path, error: impl Into<io::Error>) -> io::Error {
     let error = error.into();
     io::Error::new(error.kind(), format!("{operation} `{}`: {error}", ShownPath(path)))
-}
-
-fn has_too_many_files(error: &io::Error) -> bool {
-    matches!(rustix::io::Errno::from_io_error(error), Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
 }

@@ -47,6 +47,9 @@ const TELLING_HEADERS: [&str; 2] = ["GIT_CURL_VERBOSE", "GIT_TRACE_CURL"];
 /// The command that prints every setting with its scope, for [`trust::programs`].
 const SCOPED_SETTINGS: [&str; 4] = ["config", "-z", "--show-scope", "--list"];
 
+/// The end of git, and what has failed if it had a connection.
+type GitOutcome = (Output, Option<TransferFailure>);
+
 #[derive(Clone, Debug)]
 pub struct Git {
     directory: PathBuf,
@@ -143,22 +146,23 @@ impl Git {
 
     /// Runs git to its end, whatever its exit code.
     pub fn output<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Output> {
-        self.ended(|mut command| command.args(arguments).output())
+        Ok(self.ended(|mut command| command.args(arguments).output())?.0)
     }
 
     /// Runs git, and again with a connection if it lacks objects of a partial clone. Waits briefly while another git has
     /// one of its files locked.
-    fn ended(&self, run: impl Fn(Command) -> std::io::Result<Output>) -> Result<Output> {
+    fn ended(&self, run: impl Fn(Command) -> std::io::Result<Output>) -> Result<GitOutcome> {
         let output = unless_locked(|| run(self.command())).map_err(Error::start(&self.directory))?;
         match !self.is_offline && was_kept_from_fetching(&String::from_utf8_lossy(&output.stderr)) {
             true => self.guarded(run),
-            false => Ok(output),
+            false => Ok((output, None)),
         }
     }
 
     /// Runs git with a connection, and ends it if it would never end.
-    fn guarded(&self, run: impl Fn(Command) -> std::io::Result<Output>) -> Result<Output> {
-        unless_locked(|| {
+    fn guarded(&self, run: impl Fn(Command) -> std::io::Result<Output>) -> Result<GitOutcome> {
+        let mut failure = None;
+        let output = unless_locked(|| {
             // A collection of garbage in the background may write to the file again.
             let events = tempfile::tempdir().or_else(|_| tempfile::tempdir_in("/tmp"))?;
             let (command, mut nesting) = self.fetching(&events.path().join("events"))?;
@@ -170,31 +174,32 @@ impl Git {
                 guard.thread().unpark();
                 (output, joined(guard))
             });
-            match is_endless? {
-                true => Err(Error::refused(ENDLESS, Remedy::Transfer(TransferFailure::SourceShallow))),
-                false => output.map_err(Error::start(&self.directory)),
+            if is_endless? {
+                return Err(Error::refused(ENDLESS, Remedy::Transfer(TransferFailure::SourceShallow)));
             }
-        })
+            let output = output.map_err(Error::start(&self.directory))?;
+            failure = Some(TransferFailure::new(nesting.errors()?, &String::from_utf8_lossy(&output.stderr), true));
+            Ok(output)
+        })?;
+        Ok((output, failure))
     }
 
     /// Runs git as [`Git::run`] does, with this input.
     pub fn fed<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> Result<Vec<u8>> {
-        let output = self.ended(|mut command| feed(command.args(arguments), input))?;
-        self.judged(arguments, output)
+        self.judged(arguments, self.ended(|mut command| feed(command.args(arguments), input))?)
     }
 
     /// Runs git as [`Git::fed`] does, with a connection. Returns the standard error of git and the programs that it
     /// started.
     pub(crate) fn transfer<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> Result<String> {
-        let output = self.guarded(|mut command| feed(command.args(arguments), input))?;
-        let said = redact::prose(String::from_utf8_lossy(&output.stderr).trim());
-        self.judged(arguments, output).map(|_| said)
+        let ended = self.guarded(|mut command| feed(command.args(arguments), input))?;
+        let said = redact::prose(String::from_utf8_lossy(&ended.0.stderr).trim());
+        self.judged(arguments, ended).map(|_| said)
     }
 
     /// Returns git's output. An exit code other than 0 is an error with git's message.
     pub fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<u8>> {
-        let output = self.output(arguments)?;
-        self.judged(arguments, output)
+        self.judged(arguments, self.ended(|mut command| command.args(arguments).output())?)
     }
 
     /// Returns a file object's contents; `None` if it is missing here, unreadable, or larger than `most` bytes.
@@ -278,11 +283,11 @@ impl Git {
     /// Runs git with `lock` as its unread input: the lock is held until git ends, even if this process is killed first.
     pub(crate) fn run_holding<A: AsRef<OsStr>>(&self, lock: &File, arguments: &[A]) -> Result<Vec<u8>> {
         // Not by `ended`: a hook's own words could make it run twice.
-        let output = self.guarded(|mut command| command.args(arguments).stdin(lock.try_clone()?).output())?;
-        self.judged(arguments, output)
+        let ended = self.guarded(|mut command| command.args(arguments).stdin(lock.try_clone()?).output())?;
+        self.judged(arguments, ended)
     }
 
-    fn judged<A: AsRef<OsStr>>(&self, arguments: &[A], output: Output) -> Result<Vec<u8>> {
+    fn judged<A: AsRef<OsStr>>(&self, arguments: &[A], (output, failure): GitOutcome) -> Result<Vec<u8>> {
         if output.status.success() {
             return Ok(output.stdout);
         }
@@ -291,6 +296,7 @@ impl Git {
             arguments,
             directory: self.directory.clone(),
             code: output.status.code(),
+            failure,
             said: redact::prose(String::from_utf8_lossy(&output.stderr).trim()),
         })
     }
@@ -394,6 +400,63 @@ mod tests {
         assert!(is_locked("fatal: Unable to create '/a b/.git/index.lock': File exists.\n\nAnother git process seems"));
         for other in ["error: could not lock config file .git/config: Permission denied", "File exists", ""] {
             assert!(!is_locked(other), "{other}");
+        }
+    }
+
+    /// Each message that a kind of failure is known by, from the installed git.
+    #[test]
+    fn a_failed_transfer_is_known_by_gits_own_errors() {
+        use TransferFailure as Kind;
+        const LOST: &str = "0123456789012345678901234567890123456789";
+        let place = tempfile::tempdir().unwrap();
+        let (root, here) = (Git::at(place.path()), Git::at(place.path().join("here")));
+        root.run(&["init", "-q", "early EOF"]).unwrap();
+        let up = Git::at(place.path().join("early EOF"));
+        fs_err::write(up.directory().join("file"), "contents\n".repeat(9999)).unwrap();
+        fs_err::write(up.directory().join(".gitattributes"), "file filter=f\n").unwrap();
+        up.run(&["add", "."]).unwrap();
+        let who = ["-c", "user.name=A", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"];
+        up.run(&[&who[..], &["commit", "-q", "-m", "one"]].concat()).unwrap();
+        let url = &*format!("file://{}", up.directory().display());
+        root.run(&["init", "-q", "here"]).unwrap();
+        root.run(&["init", "-q", "--object-format=sha256", "other"]).unwrap();
+        let other = Git::at(place.path().join("other"));
+        other.run(&[&who[..], &["commit", "-q", "--allow-empty", "-m", "one"]].concat()).unwrap();
+        here.run(&["fetch", "-q", url, "HEAD:refs/heads/main"]).unwrap();
+        here.run(&["reset", "-q", "--hard", "main"]).unwrap();
+        let blob = here.line(&["rev-parse", "main:file"]).unwrap().into_string().unwrap();
+        let hook = here.directory().join(".git/hooks/post-checkout");
+        fs_err::write(&hook, "#!/bin/sh\ngit fetch git://127.0.0.1:1/x\nexit 1\n").unwrap();
+        fs_err::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let cases: &[(&[&str], Kind)] = &[
+            (&["-c", "filter.f.required=true", "-c", "filter.f.smudge=false", "clone", url, "filtered"], Kind::Filter),
+            (&["fetch", url, LOST], Kind::NoCommit),
+            (&["-c", "protocol.version=0", "fetch", url, LOST], Kind::NoCommit),
+            (&["fetch-pack", url, "refs/heads/none"], Kind::NoCommit),
+            (&["checkout", LOST], Kind::NoCommit),
+            (&["checkout", "main^{tree}"], Kind::NoCommit),
+            (&["rev-list", LOST], Kind::NoCommit),
+            (&["merge-base", "HEAD", &blob], Kind::NoCommit),
+            (&["update-ref", "refs/heads/new", "none"], Kind::NoCommit),
+            (&["fetch", "../other"], Kind::NoCommit),
+            (&["clone", "--branch=none", url, "new"], Kind::NoBranch),
+            (&["fetch", url, "none"], Kind::NoBranch),
+            (&["fetch", "git://127.0.0.1:1/early%20EOF"], Kind::Unreachable),
+            (&["fetch", "git://host.invalid/x"], Kind::Unreachable),
+            (&["fetch", "http://127.0.0.1:1/x"], Kind::Unreachable),
+            (&["fetch", "http://host.invalid/x"], Kind::Unreachable),
+            (&["-c", "core.sshCommand=ssh -F none", "fetch", "ssh://127.0.0.1:1/x"], Kind::Unreachable),
+            (&["-c", "core.sshCommand=ssh -F none", "fetch", "host.invalid:x"], Kind::Unreachable),
+            (&["fetch", &format!("{url}/none")], Kind::NoRepository),
+            (&["clone", "none", "new"], Kind::NoRepository),
+            // What the hook's git says is the hook's.
+            (&["checkout", "-q", "--detach"], Kind::Unknown),
+        ];
+        for (arguments, kind) in cases {
+            match here.transfer(arguments, b"") {
+                Err(Error::Git { failure, said, .. }) => assert_eq!(failure, Some(*kind), "{arguments:?}: {said}"),
+                other => panic!("{arguments:?}: {other:?}"),
+            }
         }
     }
 

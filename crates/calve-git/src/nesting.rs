@@ -5,10 +5,10 @@
 //! another git, and so on. A git that may fetch cannot be kept from this.
 //!
 //! Git's trace shows the chain: each event has the identifiers of the processes above it, with their numbers (git's
-//! Documentation/technical/api-trace2.txt, "sid").
+//! Documentation/technical/api-trace2.txt, "sid"). It also has git's own errors, apart from the words of others.
 
 use std::collections::BTreeSet;
-use std::io::Read as _;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +16,10 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getpgid, kill_process};
+use serde_json::Value;
 
 use crate::error::Result;
+use crate::transfer_failure::GitError;
 
 /// A fetch of missing contents has a depth of 5; submodules, hooks and maintenance add to it.
 const DEEPEST: usize = 20;
@@ -35,16 +37,21 @@ pub struct Nesting {
     line: Vec<u8>,
     processes: BTreeSet<i32>,
     depth: usize,
+    errors: Vec<GitError>,
+    /// The process that waits for its hook, and its name for it.
+    hook: Option<(String, Option<u64>)>,
 }
 
 impl Nesting {
-    /// Makes git write its events to a file, which must have none yet, and reads them from there.
+    /// Makes git append its events to a file, and reads them from there.
     pub(crate) fn watch(command: &mut Command, events: &Path) -> Result<Nesting> {
         fs_err::OpenOptions::new().create(true).append(true).open(events)?;
         // Set if this process was itself started by git, as an alias or a hook.
         command.env("GIT_TRACE2_EVENT", events).env_remove("GIT_TRACE2_PARENT_SID");
-        let events = fs_err::File::open(events)?;
-        Ok(Nesting { events, line: Vec::new(), processes: BTreeSet::new(), depth: 0 })
+        let mut events = fs_err::File::open(events)?;
+        events.seek(SeekFrom::End(0))?;
+        let (line, processes, errors) = (Vec::new(), BTreeSet::new(), Vec::new());
+        Ok(Nesting { events, line, processes, depth: 0, errors, hook: None })
     }
 
     /// Returns whether processes are nested deeper than any git has reason to.
@@ -52,12 +59,30 @@ impl Nesting {
         self.events.read_to_end(&mut self.line)?;
         let end = self.line.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
         for line in self.line[..end].split(|&byte| byte == b'\n') {
-            let (depth, process) = nested(line);
+            let event: Value = serde_json::from_str(&String::from_utf8_lossy(line)).unwrap_or_default();
+            let text = |field: &str| event[field].as_str().unwrap_or_default().to_owned();
+            let (depth, process) = nested(&text("sid"));
             self.depth = self.depth.max(depth);
             self.processes.extend(process);
+            let child = Some((text("sid"), event["child_id"].as_u64()));
+            match &*text("event") {
+                "child_start" if self.hook.is_none() && event["child_class"] == "hook" => self.hook = child,
+                "child_exit" if self.hook == child => self.hook = None,
+                "error" if self.hook.is_none() => {
+                    let (format, text) = (text("fmt"), text("msg"));
+                    self.errors.push(GitError { is_outermost: depth == 1, format, text });
+                }
+                _ => {}
+            }
         }
         self.line.drain(..end);
         Ok(self.depth > DEEPEST)
+    }
+
+    /// Returns the errors of git so far, without those of the commands of a hook.
+    pub(crate) fn errors(&mut self) -> Result<&[GitError]> {
+        self.is_endless()?;
+        Ok(&self.errors)
     }
 
     /// Kills the processes, whatever their depth, that are in these process groups.
@@ -94,13 +119,7 @@ impl Nesting {
     }
 }
 
-fn nested(line: &[u8]) -> (usize, Option<i32>) {
-    let sid = |line: &[u8]| {
-        let at = memchr::memmem::find(line, b"\"sid\":\"")? + 7;
-        let rest = &line[at..];
-        Some(String::from_utf8_lossy(&rest[..memchr::memchr(b'"', rest)?]).into_owned())
-    };
-    let Some(sid) = sid(line) else { return (0, None) };
+fn nested(sid: &str) -> (usize, Option<i32>) {
     let process = sid.rsplit_once("-P").and_then(|(_, digits)| i32::from_str_radix(digits, 16).ok());
     (sid.split('/').count(), process.filter(|&process| process > 1))
 }
@@ -110,12 +129,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_tell_depth_and_process() {
-        let one = br#"{"event":"version","sid":"20261128T072358.459815Z-H0a7c9cdf-P00001be3","thread":"main"}"#;
-        assert_eq!(nested(one), (1, Some(0x1be3)));
-        let two = br#"{"event":"start","sid":"2026Z-H0-P00001be3/2026Z-H0-P000000ff","argv":["git","a/b/c"]}"#;
-        assert_eq!(nested(two), (2, Some(0xff)));
-        for other in [&b""[..], b"{}", br#"{"sid":""#, br#"{"sid":"a-P0000000000zz"}"#, br#"{"sid":"a-P00000001"}"#] {
+    fn a_name_tells_depth_and_process() {
+        assert_eq!(nested("20261128T072358.459815Z-H0a7c9cdf-P00001be3"), (1, Some(0x1be3)));
+        assert_eq!(nested("2026Z-H0-P00001be3/2026Z-H0-P000000ff"), (2, Some(0xff)));
+        for other in ["", "a", "a-P0000000000zz", "a-P00000001"] {
             assert_eq!(nested(other).1, None);
         }
     }

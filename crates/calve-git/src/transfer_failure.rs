@@ -1,4 +1,4 @@
-//! Classifies a failed transfer by git's message: git has one exit code for everything.
+//! Classifies a failed transfer by git's own errors: it has one exit code for everything.
 
 /// A kind of failed transfer, worded as its remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -45,88 +45,76 @@ pub enum TransferFailure {
 
 pub const ENDLESS: &str = "git kept asking the shallow source for commits that it lacks, and was stopped";
 
+/// An error of git itself, from its trace (git's Documentation/technical/api-trace2.txt, "error").
+#[derive(Debug, Clone)]
+pub(crate) struct GitError {
+    /// From the command itself, not from another git that it started.
+    pub(crate) is_outermost: bool,
+    /// Git's constant, without the names in `text`, which may read like anything.
+    pub(crate) format: String,
+    pub(crate) text: String,
+}
+
+/// Counts whoever says it: git's trace, a hook and a filter have the same disk.
 const DISK_FULL: &[&str] =
-    &["No space left on device", "Disk quota exceeded", "Out of diskspace", "file write error", "unable to write file"];
-/// Messages of the checkout. The filter's own message comes before them.
-const FILTER: &[&str] = &["external filter '", "smudge filter ", "filter-process"];
-const OWNERSHIP: &[&str] = &["dubious ownership"];
-const REFUSED: &[&str] = &[
-    "Authentication failed",
-    "could not read Username",
-    "could not read Password",
-    "terminal prompts disabled",
-    "Permission denied (",
-    "Host key verification failed",
-    "The requested URL returned error: 401",
-    "The requested URL returned error: 403",
-    "HTTP 401",
-    "HTTP 403",
-];
-const NO_BRANCH: &[&str] = &["Remote branch", "couldn't find remote ref", "Could not find remote branch"];
-const NO_COMMIT: &[&str] = &[
-    "not our ref",
-    "no such remote ref",
-    "unadvertised object",
-    "reference is not a tree",
-    "to a non-commit '",
-    "bad object",
-    ", not a commit",
-    "not a valid SHA1",
-    "mismatched algorithms",
-];
-const UNREACHABLE: &[&str] = &[
-    "Could not resolve host",
-    "Could not resolve hostname",
-    "Failed to connect",
-    "Connection refused",
-    "unable to connect",
-    "Connection timed out",
-    "No route to host",
-];
-const CUT_SHORT: &[&str] = &[
-    "early EOF",
-    "unexpected disconnect",
-    "hung up unexpectedly",
-    "RPC failed",
-    "invalid index-pack output",
-    "fetch-pack: invalid",
-    "transfer closed",
-    "Connection reset",
-    "Empty reply from server",
-    "expected 'packfile'",
-    "expected flush after",
-    "invalid server response",
-    "bad pack header",
-];
-const NO_REPOSITORY: &[&str] = &[
-    "' not found",
-    "epository not found",
-    "Not Found",
-    "returned error: 404",
-    "does not exist",
-    "does not appear to be a git repository",
-    "not a git repository",
-    "no such directory",
-];
+    &["No space left on device", "Disk quota exceeded", "Out of diskspace", "unable to write file"];
+const UNREACHABLE: &[&str] = &["Could not resolve host", "Failed to connect", "ssh: connect to host", "timed out"];
+const ANY: &[&str] = &[""];
+
+/// Curl has failed, and says why.
+const ACCESS: &str = "unable to access '%s': %s";
+/// ssh, or the server behind it, has ended, and has said why.
+const OTHER_SIDE: &str = "Could not read from remote repository";
 
 impl TransferFailure {
-    /// Classifies git's message. More particular words come first: a cut connection says more than its cause. Where no
-    /// server was asked, only the first three are possible: the other words are a hook's or a filter's.
-    pub(crate) fn from_message(said: &str, asks_server: bool) -> Self {
-        let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
-        let kinds = [
-            (DISK_FULL, Self::DiskFull("`--for ci` and `--sparse` need less")),
-            (FILTER, Self::Filter),
-            (NO_COMMIT, Self::NoCommit),
-            (OWNERSHIP, Self::Ownership),
-            (REFUSED, Self::Refused),
-            (NO_BRANCH, Self::NoBranch),
-            (UNREACHABLE, Self::Unreachable),
-            (CUT_SHORT, Self::CutShort),
-            (NO_REPOSITORY, Self::NoRepository),
-        ];
-        let (possible, other) = if asks_server { (&kinds[..], Self::Unknown) } else { (&kinds[..3], Self::Here) };
-        possible.iter().find(|(words, _)| says(words)).map_or(other, |(_, kind)| *kind)
+    /// The kinds by parts of git's formats, and by the words of curl, ssh or the server. More particular ones come
+    /// first: a cut connection says more than its cause.
+    const KNOWN: &[(Self, &[&str], &[&str])] = &[
+        (Self::Filter, &["external filter '%s", "smudge filter %s failed", "subprocess '%s'"], ANY),
+        (Self::NoCommit, &["remote error: %s"], &["not our ref"]),
+        (Self::NoCommit, &["no such remote ref", "unadvertised object", "bad object", "not a valid SHA1"], ANY),
+        (Self::NoCommit, &["is not a tree", "to a non-commit '", "a %s, not a %s", "mismatched algorithms"], ANY),
+        // The second before git 2.38.
+        (Self::Ownership, &["dubious ownership", "unsafe repository"], ANY),
+        (Self::Refused, &["Authentication failed", "could not read %s%s"], ANY),
+        (Self::Refused, &[ACCESS, "RPC failed"], &["returned error: 401", "returned error: 403"]),
+        (Self::Refused, &[OTHER_SIDE], &["Permission denied (", "Host key verification failed"]),
+        (Self::NoBranch, &["Remote branch %s not found", "couldn't find remote ref"], ANY),
+        (Self::Unreachable, &["unable to connect to", "unable to look up"], ANY),
+        (Self::Unreachable, &[ACCESS, OTHER_SIDE], UNREACHABLE),
+        (Self::CutShort, &["early EOF", "unexpected disconnect", "the remote end hung up", "RPC failed"], ANY),
+        (Self::CutShort, &["fetch-pack: invalid", "expected '%s', received", "expected flush after"], ANY),
+        (Self::CutShort, &["invalid server response", "bad pack header"], ANY),
+        (Self::CutShort, &[ACCESS], &["transfer closed", "Connection reset", "Empty reply from server"]),
+        (Self::NoRepository, &["repository '%s' not found", "repository '%s' does not exist"], ANY),
+        (Self::NoRepository, &["does not appear to be a git repository", "a git repository?"], ANY),
+        (Self::NoRepository, &[ACCESS], &["returned error: 404"]),
+        (
+            Self::NoRepository,
+            &["remote error: %s", OTHER_SIDE],
+            &["epository not found", "not exported", "does not appear"],
+        ),
+        // The checkout of a partial clone fetches what it lacks.
+        (Self::Unknown, &[ACCESS, "from promisor remote"], ANY),
+    ];
+
+    /// Classifies the errors of git's processes, of which a hook's are none. `said` is the text of all that ran.
+    pub(crate) fn new(errors: &[GitError], said: &str, asks_server: bool) -> Self {
+        if DISK_FULL.iter().any(|words| said.contains(words)) {
+            return Self::DiskFull("`--for ci` and `--sparse` need less");
+        }
+        // git itself asks no server then: a long-running filter speaks the same protocol.
+        let is_filter = |error: &GitError| error.is_outermost && error.format.contains("the remote end hung up");
+        if !asks_server && errors.iter().any(is_filter) {
+            return Self::Filter;
+        }
+        let is_of = |error: &GitError, (_, formats, words): &(Self, &[&str], &[&str])| {
+            let reason = error.text.rsplit_once("': ").map_or(&*error.text, |(_, reason)| reason);
+            let told = if error.format.contains(OTHER_SIDE) { said } else { reason };
+            formats.iter().any(|part| error.format.contains(part)) && words.iter().any(|words| told.contains(words))
+        };
+        let known = Self::KNOWN.iter().find(|known| errors.iter().any(|error| is_of(error, known)));
+        known.map_or(if asks_server { Self::Unknown } else { Self::Here }, |(kind, ..)| *kind)
     }
 }
 
@@ -134,46 +122,60 @@ impl TransferFailure {
 mod tests {
     use super::*;
 
+    const LESS: TransferFailure = TransferFailure::DiskFull("`--for ci` and `--sparse` need less");
+
+    fn failure(errors: &[(&str, &str)], said: &str) -> [TransferFailure; 2] {
+        let error = |(format, text): &(&str, &str)| GitError {
+            is_outermost: false,
+            format: (*format).into(),
+            text: (*text).into(),
+        };
+        let errors: Vec<GitError> = errors.iter().map(error).collect();
+        [true, false].map(|asks_server| TransferFailure::new(&errors, said, asks_server))
+    }
+
     #[test]
-    fn the_words_of_git_are_understood() {
+    fn what_this_machine_has_no_server_for_is_understood() {
         let cases = [
-            ("fatal: Authentication failed for 'http://x/'", TransferFailure::Refused),
-            ("fatal: could not read Username for 'http://x': terminal prompts disabled", TransferFailure::Refused),
-            ("fatal: Remote branch nope not found in upstream origin", TransferFailure::NoBranch),
-            ("fatal: remote error: upload-pack: not our ref 0000", TransferFailure::NoCommit),
-            ("fatal: 0000^{commit}: not a valid SHA1", TransferFailure::NoCommit),
-            ("fatal: Cannot switch branch to a non-commit '0000'", TransferFailure::NoCommit),
-            ("fatal: mismatched algorithms: client sha1; server sha256", TransferFailure::NoCommit),
-            ("fatal: repository 'http://x/' not found", TransferFailure::NoRepository),
-            ("error: RPC failed; curl 18 transfer closed\nfatal: early EOF", TransferFailure::CutShort),
+            (ACCESS, "unable to access 'http://x/': The requested URL returned error: 403", TransferFailure::Refused),
             (
-                "fatal: write error: No space left on device\nfatal: early EOF",
-                TransferFailure::DiskFull("`--for ci` and `--sparse` need less"),
-            ),
-            ("fatal: unable to access 'http://x/': Failed to connect to x", TransferFailure::Unreachable),
-            (
-                "git-lfs smudge -- %f: git-lfs: not found\nerror: external filter 'git-lfs smudge -- %f' failed 127",
-                TransferFailure::Filter,
-            ),
-            (
-                "batch request: Connection refused\nerror: external filter 'git-lfs filter-process' failed",
-                TransferFailure::Filter,
-            ),
-            ("fatal: the remote end hung up\nfatal: a.bin: smudge filter lfs failed", TransferFailure::Filter),
-            ("fatal: detected dubious ownership in repository at '/srv/a.git'", TransferFailure::Ownership),
-            (
-                "ERROR: Repository not found.\nfatal: Could not read from remote repository.",
+                ACCESS,
+                "unable to access 'http://x/': The requested URL returned error: 404",
                 TransferFailure::NoRepository,
             ),
-            ("sh: 1: ssh-wrapper: not found", TransferFailure::Unknown),
-            ("fatal: something else", TransferFailure::Unknown),
+            (ACCESS, "unable to access 'http://x/': Empty reply from server", TransferFailure::CutShort),
+            (ACCESS, "unable to access 'https://x/': SSL certificate problem", TransferFailure::Unknown),
+            (
+                "RPC failed; %s",
+                "RPC failed; HTTP 403 curl 22 The requested URL returned error: 403",
+                TransferFailure::Refused,
+            ),
+            ("unsafe repository ('%s' is owned by someone else)", "", TransferFailure::Ownership),
         ];
-        for (said, trouble) in cases {
-            assert_eq!(TransferFailure::from_message(said, true), trouble, "{said}");
-            let is_of_a_checkout =
-                matches!(trouble, TransferFailure::DiskFull(_) | TransferFailure::Filter | TransferFailure::NoCommit);
-            let of_checkout = if is_of_a_checkout { trouble } else { TransferFailure::Here };
-            assert_eq!(TransferFailure::from_message(said, false), of_checkout, "{said}");
+        for (format, text, kind) in cases {
+            assert_eq!(failure(&[(format, text)], ""), [kind; 2], "{text}");
         }
+        let other_side = [("Could not read from remote repository.\n\n%s", "")];
+        for (said, kind) in [
+            ("git@x: Permission denied (publickey).", TransferFailure::Refused),
+            ("Host key verification failed.", TransferFailure::Refused),
+            ("ERROR: Repository not found.", TransferFailure::NoRepository),
+        ] {
+            assert_eq!(failure(&other_side, said), [kind; 2], "{said}");
+        }
+        assert_eq!(failure(&other_side, "sh: 1: ssh-wrapper: not found")[0], TransferFailure::Unknown);
+    }
+
+    #[test]
+    fn a_name_or_a_hook_chooses_no_kind() {
+        let said = "hook: early EOF, Connection refused, not our ref, external filter 'x' failed";
+        assert_eq!(failure(&[], said), [TransferFailure::Unknown, TransferFailure::Here]);
+        let text = "'/early EOF/Connection refused' does not appear to be a git repository";
+        let missing = ("'%s' does not appear to be a git repository", text);
+        assert_eq!(failure(&[missing], text), [TransferFailure::NoRepository; 2]);
+        let text = "unable to access 'http://x/Connection refused/': The requested URL returned error: 404";
+        assert_eq!(failure(&[(ACCESS, text)], text), [TransferFailure::NoRepository; 2]);
+        // Whoever says it has no room.
+        assert_eq!(failure(&[missing], "cp: x: No space left on device"), [LESS; 2]);
     }
 }

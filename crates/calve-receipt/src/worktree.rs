@@ -35,7 +35,7 @@ pub struct WorktreeAddReceipt<'a> {
     /// Carried `.env` and `.env.*` files that give variables of this worktree other values. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_values: Vec<OtherValues>,
-    /// The number of uncommitted files of the source that the new worktree does not have.
+    /// The number of uncommitted changes of the source that the new worktree does not have. A new directory counts as one.
     pub uncommitted: u64,
     /// References from the new worktree into other trees.
     pub escapes: &'a [Finding],

@@ -114,16 +114,12 @@ impl VolumePlan<'_> {
     fn is_soon_over(&self, said: &str) -> bool {
         let is_unused =
             || users_of(&self.volume.mount_point).is_empty() && matches!(self.volume.mount_below(), Ok(None));
-        said.contains("loop device") || self.is_busy(said) && is_unused()
-    }
-
-    fn is_busy(&self, said: &str) -> bool {
-        !self.attaches && said.contains("busy")
+        said.contains(NO_LOOP_DEVICE) || said.contains(BUSY) && is_unused()
     }
 
     fn explain(&self, error: Error) -> Error {
         let Error::Failed { said, .. } = &error else { return error };
-        if self.is_busy(said) {
+        if said.contains(BUSY) {
             let name = self.volume.name.clone();
             return match self.volume.mount_below() {
                 Ok(Some(path)) => Error::MountBelow { name, path },
@@ -133,6 +129,10 @@ impl VolumePlan<'_> {
         if self.attaches && !has_btrfs() { Error::Kernel(KernelFeature::Btrfs) } else { error }
     }
 }
+
+// From mount(8) and umount(8), which have one exit code for these and other failures.
+const NO_LOOP_DEVICE: &str = ": failed to setup loop device for ";
+const BUSY: &str = ": target is busy";
 
 /// Fails unless the image can be mounted where it should be. Two loop devices on one btrfs would destroy it.
 fn is_free(volume: &Volume) -> Result<()> {

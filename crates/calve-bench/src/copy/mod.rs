@@ -120,7 +120,9 @@ impl PreparedTree {
     ) -> Result<Self, BenchError> {
         let of_the_tree = probe(tree, &scratch.path)?;
         let place = of_the_tree.src.clone();
-        let copied = is_elsewhere(tree, &scratch.path, &of_the_tree)?;
+        // Subvolumes of one btrfs have different numbers, but the probe finds sharing.
+        let is_elsewhere = fs_err::metadata(tree)?.dev() != fs_err::metadata(&scratch.path)?.dev();
+        let copied = is_elsewhere && ![Strategy::Reflink, Strategy::Snapshot].iter().any(|way| can(&of_the_tree, *way));
         let inside = if copied { probe(&scratch.path, &scratch.path)? } else { of_the_tree };
         let shares = can(&inside, Strategy::Reflink);
         let links = can(&inside, Strategy::Hardlink) && workloads::linking().any(|command| selection.takes(&command));
@@ -138,7 +140,8 @@ impl PreparedTree {
         if copied {
             (setup.say)("the tree is on another file system: it is copied there once, and all commands read that copy");
             source = scratch.path.join("source");
-            copy_to_subvolume(tree, &source, &options)?;
+            // On btrfs to a subvolume, as templates are.
+            stage_in(None, &source, &options, |staged| staged.clone_root(tree, &options))?;
             scratch.flush()?;
         }
         let mut to_link = source.clone();
@@ -208,18 +211,6 @@ fn nothing_to_run(not_run: &[NotRun]) -> BenchError {
 
 fn can(probe: &ProbeReport, strategy: Strategy) -> bool {
     probe.offers.iter().any(|offer| offer.strategy == strategy && offer.refused.is_none())
-}
-
-/// Returns true for another file system. Subvolumes of one btrfs have different numbers, but the probe finds sharing.
-fn is_elsewhere(tree: &Path, place: &Path, probe: &ProbeReport) -> Result<bool, BenchError> {
-    let same_device = fs_err::metadata(tree)?.dev() == fs_err::metadata(place)?.dev();
-    Ok(!same_device && !can(probe, Strategy::Reflink) && !can(probe, Strategy::Snapshot))
-}
-
-/// Copies a tree, on btrfs to a subvolume, as templates are.
-fn copy_to_subvolume(src: &Path, dst: &Path, options: &CloneOptions) -> Result<(), BenchError> {
-    stage_in(None, dst, options, |staged| staged.clone_root(src, options))?;
-    Ok(())
 }
 
 /// Lists properties that a copy did not keep. A failed walk, as of a changing tree, says nothing about the copy.

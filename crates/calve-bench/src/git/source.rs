@@ -56,7 +56,9 @@ impl Source {
             let text = format!("`{}` is not a git repository, or not one that you may read", ShownPath(path));
             return Err(BenchError::failed(text, Remedy::NameRepository));
         }
-        if is_partial(&git) {
+        // A filtered clone, made by any version of git.
+        let filtered = r"^(remote\..*\.(promisor|partialclonefilter)|extensions\.partialclone)$";
+        if git.output(&["config", "--get-regexp", filtered]).is_ok_and(|found| !found.stdout.is_empty()) {
             let text =
                 format!("`{}` is a partial clone: it lacks objects, which git would fetch one by one", ShownPath(path));
             return Err(BenchError::failed(text, Remedy::NameFullClone));
@@ -67,10 +69,4 @@ impl Source {
         }
         Ok(())
     }
-}
-
-/// Returns true for the configuration of a filtered clone, made by any version of git.
-fn is_partial(git: &Git) -> bool {
-    let pattern = r"^(remote\..*\.(promisor|partialclonefilter)|extensions\.partialclone)$";
-    git.output(&["config", "--get-regexp", pattern]).is_ok_and(|found| !found.stdout.is_empty())
 }

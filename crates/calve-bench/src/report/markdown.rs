@@ -21,6 +21,10 @@ impl Report {
                 text.push_str(&format!("\n{}\n", section.note));
             }
         }
+        let in_words = |not_run: &NotRun| {
+            let remedy = not_run.remedy.as_ref().map_or_else(String::new, |remedy| format!(" ({remedy})"));
+            format!("`{}`: {}{remedy}", not_run.command, not_run.reason)
+        };
         let not_run =
             |why| self.document.not_run.iter().filter(move |not_run| not_run.why == why).map(in_words).collect();
         let lists: [(&str, Vec<String>); 5] = [
@@ -37,11 +41,6 @@ impl Report {
         }
         text
     }
-}
-
-fn in_words(not_run: &NotRun) -> String {
-    let remedy = not_run.remedy.as_ref().map_or_else(String::new, |remedy| format!(" ({remedy})"));
-    format!("`{}`: {}{remedy}", not_run.command, not_run.reason)
 }
 
 fn list(lines: impl IntoIterator<Item = String>) -> String {

@@ -56,7 +56,10 @@ impl Writer {
                 match rustix::fs::mkdirat(CWD, root, Mode::from_raw_mode(0o777)) {
                     Ok(()) => report.directories = 1,
                     Err(Errno::EXIST) => {}
-                    Err(Errno::NOENT) => return Err(Error::ParentMissing(above(root))),
+                    Err(Errno::NOENT) => {
+                        let parent = root.parent().filter(|parent| !parent.as_os_str().is_empty());
+                        return Err(Error::ParentMissing(parent.unwrap_or(Path::new(".")).to_path_buf()));
+                    }
                     Err(errno) => return Err(Error::io(Operation::CreateDirectory, root, errno)),
                 }
                 open()
@@ -135,11 +138,6 @@ impl Writer {
         self.report.elapsed = self.started.elapsed();
         Ok(self.report)
     }
-}
-
-fn above(path: &Path) -> PathBuf {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    parent.unwrap_or(Path::new(".")).to_path_buf()
 }
 
 /// Writes `entries` below `root` and never outside: absolute paths, `..` and symlinks on the way are refused.

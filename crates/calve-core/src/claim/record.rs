@@ -4,13 +4,14 @@
 //! `length, path, times are recent, identity`, then for each entry `kind, name` and, unless it is a directory, its
 //! identity. A directory has it in its own block. Head and body each have a BLAKE3 hash.
 
+use std::collections::HashSet;
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -197,11 +198,13 @@ pub(crate) fn take(
 ) -> Result<RecordDraft, Error> {
     let root = rustix::fs::fstat(source.directory()).io(Operation::Stat, source.path())?;
     let threads = crate::tree::pool::thread_count(options.threads);
+    let linked = Mutex::default();
     let taker = || Taker {
         source,
         exclude,
         moment,
         writers,
+        linked: &linked,
         draft: RecordDraft::default(),
         block: None,
         failure: None,
@@ -230,6 +233,8 @@ struct Taker<'a> {
     exclude: &'a Exclusions,
     moment: Moment,
     writers: Writers,
+    /// The inodes with several names so far.
+    linked: &'a Mutex<HashSet<u64>>,
     draft: RecordDraft,
     block: Option<usize>,
     failure: Option<Error>,
@@ -260,12 +265,14 @@ impl Taker<'_> {
             return Ok(Some(OTHER_FILE_SYSTEM));
         }
         let recent = self.moment.may_hide_in(&stat);
+        let linked = || self.linked.lock().unwrap_or_else(PoisonError::into_inner);
+        // A file counts once, also if it has names outside the tree.
+        let times = u64::from(stat.st_nlink < 2 || linked().insert(stat.st_ino));
         if kind == FileType::RegularFile && stat.st_size > 0 {
-            self.draft.head.apparent_bytes += sys::size(&stat) / links(&stat);
+            self.draft.head.apparent_bytes += sys::size(&stat) * times;
             self.wait_for_writer(folder, name, &stat)?;
         }
-        // A file with several names counts once.
-        self.draft.allocated_bytes += sys::allocated(&stat) / links(&stat);
+        self.draft.allocated_bytes += sys::allocated(&stat) * times;
         self.draft.body.push(OTHER_ENTRY | if recent { RECENT } else { 0 });
         self.draft.body.extend_from_slice(name.to_bytes_with_nul());
         RecordedState::new(&stat).write(&mut self.draft.body);
@@ -291,11 +298,6 @@ impl Taker<'_> {
 #[allow(clippy::unnecessary_cast, reason = "the field's type differs between systems")]
 pub(crate) fn device(stat: &Stat) -> u64 {
     stat.st_dev as u64
-}
-
-#[allow(clippy::unnecessary_cast, reason = "the field's type differs between systems")]
-fn links(stat: &Stat) -> u64 {
-    (stat.st_nlink as u64).max(1)
 }
 
 const OTHER_FILE_SYSTEM: &str = "another file system is mounted, or another subvolume is, below it";

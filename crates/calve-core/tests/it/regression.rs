@@ -257,8 +257,16 @@ fn access_times_of_the_source_are_spared() {
 #[test]
 fn files_without_a_size_have_contents() {
     let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
-    clone("/proc/version", volume.path().join("version"));
-    assert_eq!(fs::read("/proc/version").unwrap(), fs::read(volume.path().join("version")).unwrap());
+    // The first claims to be empty, the second to have a page.
+    for (path, changed) in [("/proc/version", 0), ("/sys/kernel/fscaps", 1)] {
+        let copy = volume.path().join("copy");
+        let report = clone(path, &copy);
+        let contents = fs::read(&copy).unwrap();
+        assert_eq!(fs::read(path).unwrap(), contents);
+        let (bytes, length) = (report.bytes.unwrap(), contents.len() as u64);
+        assert_eq!((bytes.apparent, bytes.written, report.changed.len()), (length, length, changed), "{path}");
+        fs::remove_file(copy).unwrap();
+    }
 }
 
 /// Hard links of symlinks and pipes became files of their own (found by this suite).

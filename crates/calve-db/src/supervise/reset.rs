@@ -87,7 +87,8 @@ impl Supervisor<'_> {
         if origin.template_identity() != identity {
             return None;
         }
-        let report = LaunchReport { clone_ms: Some(milliseconds_since(started)), ..self.launched.report.clone() };
+        let took = milliseconds_since(started);
+        let report = LaunchReport { clone_ms: Some(took), ready_ms: took, ..self.launched.report.clone() };
         Some(ResetData::Reverted(report, reverted))
     }
 

@@ -21,7 +21,7 @@ use crate::remote::clone::recipe::Step;
 use crate::remote::error::RemoteError;
 use crate::remote::traffic::Traces;
 use crate::remote::url::{Credentials, RepositoryUrl};
-use crate::transfer_failure::{ENDLESS, TransferFailure};
+use crate::transfer_failure::{ENDLESS, GitError, TransferFailure};
 
 /// Hears each piece of text that git prints for people, as it comes, without control characters.
 pub type Listener<'l> = &'l dyn Fn(&str);
@@ -93,7 +93,7 @@ impl Session<'_> {
             true => Ok(said.text()),
             // Ctrl-C on a terminal has reached git too.
             false if self.cancel.is_cancelled() => Err(RemoteError::Interrupted),
-            false => Err(self.failure(step, &said)),
+            false => Err(self.failure(step, &said, nesting.errors()?)),
         }
     }
 
@@ -133,13 +133,11 @@ impl Session<'_> {
         Ok((command, nesting))
     }
 
-    fn failure(&self, step: &Step, said: &Transcript) -> RemoteError {
+    fn failure(&self, step: &Step, said: &Transcript, errors: &[GitError]) -> RemoteError {
         let text = said.text();
         let said = if text.is_empty() { SILENCE.to_owned() } else { text };
-        // The checkout of a partial clone fetches what it lacks.
-        let asks_server = ["clone", "fetch", "ls-remote"].iter().any(|word| step.arguments[0] == *word)
-            || ["from promisor remote", "unable to access '"].iter().any(|words| said.contains(words));
-        let trouble = match TransferFailure::from_message(&said, asks_server) {
+        let asks_server = ["clone", "fetch", "ls-remote"].iter().any(|word| step.arguments[0] == *word);
+        let trouble = match TransferFailure::new(errors, &said, asks_server) {
             TransferFailure::DiskFull(_) if self.makes == Some(Purpose::Ci) => {
                 TransferFailure::DiskFull("`--sparse` with fewer directories needs less")
             }

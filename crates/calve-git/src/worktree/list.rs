@@ -62,11 +62,17 @@ fn look(worktree: &Worktree, main: Option<&str>) -> Result<WorktreeInfo> {
         _ => return Ok(listed),
     };
     let range = format!("{head}...{reference}");
-    let counted = git.output(&["rev-list", "--left-right", "--count", "--end-of-options", &range])?;
-    let text = String::from_utf8_lossy(&counted.stdout);
-    let mut numbers = text.split_whitespace().map(str::parse);
-    if let (Some(Ok(ahead)), Some(Ok(behind))) = (numbers.next(), numbers.next()) {
-        (listed.ahead, listed.behind, listed.compared_with) = (Some(ahead), Some(behind), Some(other));
+    let differing = git.output(&["rev-list", "--left-right", "--end-of-options", &range])?;
+    if !differing.status.success() {
+        return Ok(listed);
+    }
+    listed.compared_with = Some(other);
+    let differing = String::from_utf8_lossy(&differing.stdout);
+    // Where a shallow clone is cut off, there may be more commits, or the two may have parted later.
+    let cut = fs_err::read_to_string(repository.common.join("shallow")).unwrap_or_default();
+    if cut.is_empty() || !differing.lines().any(|line| line.get(1..).is_some_and(|commit| cut.contains(commit))) {
+        let of = |side: char| differing.lines().filter(|line| line.starts_with(side)).count() as u64;
+        (listed.ahead, listed.behind) = (Some(of('<')), Some(of('>')));
     }
     Ok(listed)
 }

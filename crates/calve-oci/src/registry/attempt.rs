@@ -22,7 +22,10 @@ pub(super) fn try_again(answer: &Answer, failures: u32) -> Option<Duration> {
     }
     match answer {
         Ok(response) if is_busy(response.status()) => {
-            Some(asked_to_wait(response).unwrap_or_else(|| pause(failures))).filter(|waits| *waits <= LONGEST_WAIT)
+            let asked = response.headers().get(header::RETRY_AFTER);
+            let seconds = asked.and_then(|asked| asked.to_str().ok()?.trim().parse().ok());
+            let waits = seconds.map_or_else(|| pause(failures), Duration::from_secs);
+            Some(waits).filter(|waits| *waits <= LONGEST_WAIT)
         }
         Ok(_) => None,
         Err(error) => is_passing(error).then(|| pause(failures)),
@@ -48,11 +51,6 @@ fn is_passing(error: &ureq::Error) -> bool {
         Timeout(_) | ConnectionFailed | Protocol(_) => true,
         _ => false,
     }
-}
-
-fn asked_to_wait(response: &Response<Body>) -> Option<Duration> {
-    let value = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?;
-    value.trim().parse().ok().map(Duration::from_secs)
 }
 
 /// Returns a quarter of a second for the first failure, then twice as long each time.

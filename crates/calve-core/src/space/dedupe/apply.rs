@@ -58,8 +58,8 @@ impl ShareWorker<'_> {
         let settled = |known: KnownContent| known.is_known() && known.address != 0 && known.address == first.address;
         if group.iter().all(|&index| settled(self.known(index))) {
             if first.address != INLINE {
+                finder.count_set(group[0]);
                 let mut sharing = finder.sharing();
-                sharing.report.groups += 1;
                 group[1..].iter().for_each(|&index| sharing.decide(index, Fate::Already));
             }
             return;
@@ -94,7 +94,9 @@ impl ShareWorker<'_> {
             }
             return None;
         }
-        finder.sharing().report.groups += u64::from(is_first);
+        if is_first {
+            finder.count_set(source);
+        }
         let source_address = address_of(&extents);
         self.note(source, source, source_address);
         let (mut unchangeable, mut refused) = (Vec::new(), Vec::new());
@@ -177,7 +179,8 @@ impl ShareWorker<'_> {
             Ok(found) if address_of(&found) == INLINE => self.note(index, index, INLINE),
             Ok(found) => {
                 let on_disk = disk_bytes(&found);
-                let bytes = if on_disk == 0 { item.size } else { on_disk - common_bytes(extents, &found).min(on_disk) };
+                let contents = if on_disk == 0 { item.size } else { on_disk.min(item.size) };
+                let bytes = contents.saturating_sub(common_bytes(extents, &found));
                 let mut sharing = self.finder.sharing();
                 sharing.report.shared.bytes += bytes;
                 sharing.decide(index, if bytes == 0 { Fate::Already } else { Fate::Shared });

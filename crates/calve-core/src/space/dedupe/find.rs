@@ -225,6 +225,7 @@ impl Finder<'_> {
                     to_hash.push(index as u32);
                 }
             }
+            self.sharing().sets.remove(&class(&self.catalog.items[range.start]));
             again.push(range.clone());
         }
         let addresses: Vec<_> = to_hash.iter().map(|&index| (index, self.known[index as usize].address)).collect();

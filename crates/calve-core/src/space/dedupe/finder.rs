@@ -40,6 +40,8 @@ pub(super) struct Note {
 pub(super) struct Sharing {
     pub(super) report: DedupeReport,
     fates: Vec<Fate>,
+    /// The number of sets by class.
+    pub(super) sets: BTreeMap<(u16, u64), u64>,
     left: BTreeMap<LeftReason, (u64, u32)>,
     pub(super) differing: Vec<u32>,
     pub(super) notes: Vec<Note>,
@@ -92,6 +94,10 @@ impl Finder<'_> {
         self.sharing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn count_set(&self, index: u32) {
+        *self.sharing().sets.entry(class(&self.catalog.items[index as usize])).or_default() += 1;
+    }
+
     pub(super) fn report(self) -> DedupeReport {
         let mut sharing = self.sharing.into_inner().unwrap_or_else(PoisonError::into_inner);
         for (index, _) in (0..).zip(&self.known).filter(|(_, known)| known.address == INLINE) {
@@ -100,6 +106,7 @@ impl Finder<'_> {
         let (shared, already) = (sharing.count(Fate::Shared), sharing.count(Fate::Already));
         let mut report = sharing.report;
         (report.shared.files, report.already_files) = (shared, already);
+        report.groups = sharing.sets.values().sum();
         let path = |index: u32| self.catalog.path(&self.catalog.items[index as usize], self.roots);
         let left = sharing.left.into_iter();
         report.left_alone.extend(left.map(|(reason, (files, first))| LeftFiles {

@@ -69,15 +69,13 @@ pub fn dedupe(paths: &[impl AsRef<Path>], options: &DedupeOptions) -> Result<Ded
     let used: Vec<&Arc<Volume>> = all.iter().filter(|volume| can_share(volume)).collect();
     let caches = load_caches(&all, options, &mut report);
     let known = Finder::order(&mut catalog, |item| caches[usize::from(item.device)].find(cache::key(item)));
-    let free =
-        |used: &[&Arc<Volume>]| used.iter().filter(|one| one.device == one.file_system).map(|one| free(one)).sum();
     if options.mode == DedupeMode::Share {
         // Unwritten data has no address yet, and would be written file by file.
         for volume in &used {
             let _ = sys::sync_file_system(volume.directory());
         }
     }
-    let before: i64 = free(&used);
+    let before = free(&used);
     let sharing = Sharing::new(catalog.items.len(), report);
     let mut finder = Finder { catalog: &catalog, roots: &roots, volumes: &all, options, threads, known, sharing };
     finder.find_and_share();
@@ -90,18 +88,21 @@ pub fn dedupe(paths: &[impl AsRef<Path>], options: &DedupeOptions) -> Result<Ded
         }
     }
     let mut report = finder.report();
-    report.gained_bytes = (options.mode == DedupeMode::Share).then(|| free(&used) - before);
+    report.gained_bytes = (options.mode == DedupeMode::Share).then(|| Some(free(&used)? - before?)).flatten();
     options.cancel.check()?;
     (report.unreadable, report.skipped) = troubles.take();
     report.elapsed = begin.elapsed();
     Ok(report)
 }
 
-/// Returns the free bytes, including those reserved for root. 0 if unknown.
-fn free(volume: &Volume) -> i64 {
-    let status = rustix::fs::fstatvfs(volume.directory());
-    let bytes = status.map_or(0, |status| status.f_bfree.saturating_mul(status.f_frsize));
-    bytes.try_into().unwrap_or(0)
+/// Returns the free bytes of all file systems, including those reserved for root.
+fn free(used: &[&Arc<Volume>]) -> Option<i64> {
+    let file_systems = used.iter().filter(|one| one.device == one.file_system);
+    let each = file_systems.map(|one| {
+        let status = rustix::fs::fstatvfs(one.directory()).ok()?;
+        i64::try_from(status.f_bfree.saturating_mul(status.f_frsize)).ok()
+    });
+    each.sum()
 }
 
 fn refuse_where_impossible(root: &Source, volumes: &Volumes) -> Result<(), Error> {

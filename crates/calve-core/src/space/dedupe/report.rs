@@ -81,7 +81,7 @@ pub struct SharedFiles {
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DedupeReport {
-    /// The number of files that were compared.
+    /// The number of files that were found. Each name counts.
     pub files: u64,
     /// The number of sets of files with the same contents.
     pub groups: u64,

@@ -105,7 +105,7 @@ pub(super) fn share(
         // The source's extents may have moved meanwhile.
         now = common_bytes(&extents_of(src)?, &after);
     }
-    let now = now.saturating_sub(common);
+    let now = now.min(size).saturating_sub(common);
     if now == 0 {
         return if differs { Ok(ShareOutcome::Differs) } else { Ok(ShareOutcome::Already(address_of(&after))) };
     }

@@ -131,14 +131,16 @@ pub(super) fn entry(
     let mut shared = 0;
     sys::extents(file.as_fd(), |extent| {
         if extent.inline {
-            measured.inline += extent.length;
-            measured.items += ITEM + 21 + size(stat).min(extent.length);
+            let contents = size(stat).min(extent.length);
+            measured.inline += contents;
+            measured.items += ITEM + 21 + contents;
             return true;
         }
         // The file's item, the extent's own, and the checksums of each 4 KiB.
         measured.items += (ITEM + 53) + (ITEM + 53) + extent.length / 1024 + ITEM;
         if !extent.has_address {
             // Not written to the disk yet, so nothing can share it.
+            measured.exclusive += extent.length;
             measured.data.max += extent.length;
             return true;
         }

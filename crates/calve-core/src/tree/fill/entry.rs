@@ -236,14 +236,17 @@ impl FillWorker<'_> {
         let now = self.keeper.mode_after_umask(mode);
         self.keeper.keep(XattrTarget::Open(src), XattrTarget::Open(dst.as_fd()), stat, Some(now), &|| at.path())?;
         // The standard libraries do not look again.
+        let mut is_as_before = !moved.short && moved.written <= size(stat);
         if self.fill.options.internal.plain.is_none() {
             let after = rustix::fs::fstat(src).map_err(Fault::src(Operation::Stat))?;
             if moved.short || !same_version(stat, &after) {
                 self.fill.notes.changed(at.path());
+                is_as_before = false;
             }
         }
+        let made = if is_as_before { Ok(*stat) } else { rustix::fs::fstat(&dst) };
         self.tally.entries.files += 1;
-        self.tally.bytes.apparent += size(stat);
+        self.tally.bytes.apparent += made.map_or(size(stat), |made| size(&made));
         self.tally.bytes.shared += moved.shared;
         self.tally.bytes.written += moved.written;
         self.tally.inlined_bytes += moved.inlined;

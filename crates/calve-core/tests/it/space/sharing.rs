@@ -53,6 +53,19 @@ fn two_copies_of_a_tree_share_everything_and_nothing_else_changes() {
 }
 
 #[test]
+fn files_that_only_look_alike_are_no_set() {
+    for volume in volumes() {
+        let [a, b] = ["a", "b"].map(|name| volume.path().join(name));
+        let contents = |seed| SplitMix64::new(seed).bytes(9000);
+        Tree::new(&a).file("version", contents(1)).file("same", contents(2));
+        Tree::new(&b).file("version", contents(3)).file("same", contents(2));
+        volume.settle();
+        let report = share(&[&a, &b]);
+        assert_eq!((report.groups, report.shared.files, report.shared.bytes), (1, 1, 9000), "{report:?}");
+    }
+}
+
+#[test]
 fn a_file_counts_once_however_often_its_path_is_named() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
     let (a, inner) = (volume.path().join("a"), volume.path().join("a/folder"));

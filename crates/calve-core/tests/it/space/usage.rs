@@ -129,6 +129,21 @@ fn on_btrfs_the_exclusive_bytes_are_those_of_its_own_program() {
 }
 
 #[test]
+fn fresh_files_are_exclusive_and_small_ones_count_as_long_as_they_are() {
+    for file_system in [FileSystem::Xfs, FileSystem::Btrfs] {
+        let Some(volume) = Volume::new(file_system) else { continue };
+        let root = volume.path().join("tree");
+        Tree::new(&root).file("small", "five!");
+        volume.settle();
+        let inline = usage(&[&root]).total.inline;
+        assert_eq!(inline, if file_system == FileSystem::Btrfs { 5 } else { 0 });
+        Tree::new(&root).file("fresh", SplitMix64::new(3).bytes(1 << 20));
+        let found = usage(&[&root]).total;
+        assert_eq!(found.exclusive >> 20, 1, "{}: {found:?}", file_system.name());
+    }
+}
+
+#[test]
 fn hard_links_are_counted_once_and_free_nothing_while_another_name_is_elsewhere() {
     for file_system in ALL {
         let Some(volume) = Volume::new(file_system) else { continue };

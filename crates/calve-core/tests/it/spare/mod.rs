@@ -6,7 +6,7 @@ mod templates;
 mod watched;
 
 use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use calve_core::options::{Background, SpareUse};
@@ -113,6 +113,22 @@ pub(crate) fn foreground() -> RefillOptions {
 }
 
 const DISKS: [FileSystem; 3] = [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs];
+
+#[test]
+fn files_with_several_names_have_their_size_once() {
+    let Some(fixture) = SpareFixture::new(FileSystem::Ext4) else { return };
+    let tree = Tree::new(fixture.src()).file("a", vec![1; 9001]).file("b/alone", vec![2; 3]);
+    let _ = tree.hard_link("b/c", "a").hard_link("b/d", "a");
+    fs::hard_link(fixture.src().join("a"), fixture.path("place/outside")).unwrap();
+    fixture.volume.settle();
+    let like = SpareOptions::default();
+    fixture.spares.add(&SpareOrigin::Directory(fixture.src()), &like).unwrap();
+    let listed = |fixture: &SpareFixture| fixture.spares.list(directory).unwrap().remove(0);
+    let blocks = |name: &str| fs::metadata(fixture.src().join(name)).unwrap().blocks() * 512;
+    assert_eq!(listed(&fixture).next_bytes, Some(blocks("a") + blocks("b/alone")));
+    fixture.refill();
+    assert_eq!(listed(&fixture).spares[0].apparent_bytes, Some(9004));
+}
 
 #[test]
 fn a_spare_is_everything_that_its_source_is() {

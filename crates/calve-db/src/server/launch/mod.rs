@@ -89,7 +89,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     neutralised
         .extend(unless_left(&wanted.owners, wanted.cancel, || wanted.engine.finish_start(&instance, wanted.cancel))?);
     let DataClone { mut report, copies_up, overlay } = cloned;
-    report.ready_ms = milliseconds_since(started);
+    report.ready_ms += milliseconds_since(started);
     report.strategy = report.strategy.or(spec.record.server.launch.strategy);
     if let (Origin::Template(source), true) = (wanted.origin, copies_up) {
         report.copied_on_first_open = large_files(&source.join(DATA));

@@ -132,7 +132,9 @@ pub(crate) fn survey(
     let cloned = roots.iter().filter(|root| !spare_roots.contains(&root.path));
     let mut plan = Selector::new(rules, nested, staying, cloned);
     tracked.cloned().for_each(|path| plan.file(path));
-    changed.iter().filter(|path| exists(donor, path)).for_each(|path| plan.file(path));
+    let is_there =
+        |path: &&GitPath| fs_err::symlink_metadata(donor.join(path_of(path))).is_ok_and(|found| !found.is_dir());
+    changed.iter().filter(is_there).for_each(|path| plan.file(path));
     Ok(Survey {
         tracked,
         plan: Arc::new(plan),
@@ -194,10 +196,6 @@ fn uncommitted(status: &Status, nested: &HashSet<PathBuf>) -> u64 {
     let is_own = |found: &&UntrackedEntry| !nested.iter().any(|inside| inside.starts_with(&found.path));
     let untracked = status.untracked.iter().filter(is_own).count();
     (changed.len() + untracked) as u64
-}
-
-fn exists(donor: &Path, path: &GitPath) -> bool {
-    fs_err::symlink_metadata(donor.join(path_of(path))).is_ok_and(|found| !found.is_dir())
 }
 
 /// Returns tracked files that differ from the donor's commit, without secrets that stay. Fails if the new commit changes one, too.

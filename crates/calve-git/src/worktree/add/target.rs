@@ -157,8 +157,7 @@ pub(crate) fn sweep_fetched(git: &Git) -> Result<()> {
 }
 
 fn not_fetched(error: Error, number: u64, remote: &str) -> Error {
-    let Error::Git { said, .. } = error else { return error };
-    let failure = TransferFailure::from_message(&said, true);
+    let Error::Git { said, failure: Some(failure), .. } = error else { return error };
     if failure == TransferFailure::NoBranch {
         let reason = format!("the remote `{}` has no pull request {number}", ShownPath(remote));
         return Error::refused(reason, Remedy::ListPullRequests(remote.to_owned()));

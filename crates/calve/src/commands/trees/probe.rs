@@ -2,7 +2,7 @@ use std::path::Path;
 
 use calve_core::error::Remedy;
 use calve_core::internal::ShownPath;
-use calve_core::report::{FileSystemReport, Offer};
+use calve_core::report::FileSystemReport;
 use calve_core::spares::Spares;
 use calve_core::{ProbeReport, Strategy, probe};
 
@@ -12,7 +12,8 @@ use calve_receipt::ProbeReceipt;
 
 pub(crate) fn run(src: &Path, dst: &Path, json: bool) -> Result<(), Failure> {
     let mut report = probe(src, dst)?;
-    if let Some(offer) = spare_offer(src, dst) {
+    let place = if dst.is_dir() { dst } else { real_path::parent(dst) };
+    if let Some(offer) = home::spares().and_then(|spares| Spares::at(spares.home).offer(src, place).ok()) {
         if offer.refused.is_none() {
             report.chosen = report.chosen.map(|_| offer.strategy);
         }
@@ -20,12 +21,6 @@ pub(crate) fn run(src: &Path, dst: &Path, json: bool) -> Result<(), Failure> {
     }
     let text = table(&report);
     output::json_or(json, &ProbeReceipt::new(report, wording::core::hint), &text)
-}
-
-/// Reports whether a clone into the directory `dst`, or to the new entry `dst`, would use a spare of `src`.
-fn spare_offer(src: &Path, dst: &Path) -> Option<Offer> {
-    let place = if dst.is_dir() { dst } else { real_path::parent(dst) };
-    Spares::at(home::spares()?.home).offer(src, place).ok()
 }
 
 fn table(report: &ProbeReport) -> String {

@@ -35,17 +35,16 @@ pub(crate) fn run(arguments: &EnvArguments) -> Result<(), Failure> {
         EnvFormat::File(_) if variables.is_empty() => return Ok(()),
         EnvFormat::File(name) => return output::result(&env_file_text(name.as_ref(), &variables)),
     };
-    let line = |(name, value): &(String, String)| format!("{set}{name}{to}{}\n", quoted(value));
+    // sh and fish need no quotes around a number. URLs contain none.
+    let line = |(name, value): &(String, String)| match value.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => format!("{set}{name}{to}{value}\n"),
+        false => format!("{set}{name}{to}'{value}'\n"),
+    };
     // The shell may hold another worktree's values.
     let without = |name: String| format!("{unset}{name}\n");
     let has = |name: &String| variables.iter().any(|(variable, _)| variable == name);
     let missing = configured_variables([&**root]).into_iter().filter(|name| !has(name));
     output::result(&variables.iter().map(line).chain(missing.map(without)).collect::<String>())
-}
-
-/// Quotes a value for sh and fish, except a number. URLs contain no quotes.
-fn quoted(value: &str) -> String {
-    if value.bytes().all(|byte| byte.is_ascii_digit()) { value.to_owned() } else { format!("'{value}'") }
 }
 
 pub(crate) fn exec(line: &[OsString], cancel: &CancelToken) -> Result<(), Failure> {

@@ -375,7 +375,7 @@ fn a_hook_that_fails_is_no_fault_of_the_server() {
     let hook = hosted
         .spot
         .tree("hooks")
-        .file("post-checkout", b"#!/bin/sh\necho 404 Not Found >&2\nexit 1\n")
+        .file("post-checkout", b"#!/bin/sh\necho \"404 Not Found: external filter 'x' failed\" >&2\nexit 1\n")
         .mode("post-checkout", 0o755);
     let config = hosted.spot.join("config");
     fs_err::write(&config, format!("[core]\n\thooksPath = {}\n", hook.path().display())).unwrap();

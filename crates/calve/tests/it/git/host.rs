@@ -26,6 +26,8 @@ pub(crate) enum HostFault {
     Stalls,
     /// It serves only who sends this name and password.
     Demands(String, String),
+    /// It answers with this status.
+    Says(&'static str),
 }
 
 /// A host that serves every repository below a directory, until it is dropped.
@@ -46,6 +48,7 @@ enum Treatment {
     /// Has git answer it with at most so many bytes.
     Serve(u64),
     Refuse,
+    Say(&'static str),
     Stall,
 }
 
@@ -121,6 +124,9 @@ impl State {
                     b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"test\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
                 );
             }
+            Treatment::Say(status) => {
+                return write!(socket, "HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            }
             Treatment::Stall => return io::copy(&mut from, &mut io::sink()).map(drop),
         };
         if headers.contains_key("expect") {
@@ -151,6 +157,7 @@ impl State {
             HostFault::DiesAfter(bytes) => Treatment::Serve(*bytes),
             HostFault::DiesAtPost(number) if is_post && posts == *number => Treatment::Serve(0),
             HostFault::Stalls if is_post => Treatment::Stall,
+            HostFault::Says(status) => Treatment::Say(*status),
             HostFault::Demands(user, password) => {
                 let expected = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
                 if authorization == Some(&expected) { Treatment::Serve(u64::MAX) } else { Treatment::Refuse }

@@ -156,11 +156,31 @@ fn an_unknown_branch_commit_repository_and_host_are_named() {
             "does not appear to be a git repository",
             "check the spelling",
         ),
+        // A name that reads like another failure.
+        (
+            vec!["--for", "dev"],
+            format!("file://{}/early%20EOF/Connection%20refused", hosted.spot.display()),
+            "Connection refused' does not appear to be a git repository",
+            "check the spelling",
+        ),
     ];
     for (options, url, said, hint) in cases {
         let args: Vec<_> = ["clone"].into_iter().chain(options.iter().copied()).chain([url.as_str(), "new"]).collect();
         let ran = hosted.calve(&args).fails(1).says(&[said, hint]).hints();
         assert!(!ran.stderr.contains("staging"), "{}", ran.stderr);
+        hosted.spot.holds(&[]);
+    }
+}
+
+#[test]
+fn an_answer_of_the_host_decides_the_hint() {
+    for (status, hint) in [
+        ("403 Forbidden", "hint: check that you may read it"),
+        ("404 Not Found", "hint: check the spelling of the URL"),
+        ("500 Connection refused", "hint: see what git says above; `git ls-remote URL`"),
+    ] {
+        let hosted = Hosted::with(HostFault::Says(status));
+        hosted.calve(&["clone", &hosted.url(), "new"]).fails(1).says(&[hint]);
         hosted.spot.holds(&[]);
     }
 }
@@ -309,6 +329,10 @@ fn what_failed_in_a_checkout_is_told_as_that() {
             let ran = ran.env("GIT_CONFIG_VALUE_1", command).fails(1);
             let ran = ran.says(&["git checkout failed", FILTER]);
             assert!(!ran.stderr.contains("spelling of the URL"), "{}", ran.stderr);
+            // It ends before it has answered.
+            let ran = hosted.calve(&["clone", "--for", purpose, &hosted.url(), "new"]);
+            let ran = ran.env("GIT_CONFIG_COUNT", "1").env("GIT_CONFIG_KEY_0", "filter.lfs.process");
+            ran.env("GIT_CONFIG_VALUE_0", command).fails(1).says(&["git checkout failed", FILTER]);
             hosted.spot.holds(&[]);
         }
     }

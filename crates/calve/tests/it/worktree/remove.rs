@@ -129,6 +129,33 @@ fn the_list_tells_how_each_is() {
 }
 
 #[test]
+fn commits_beyond_the_end_of_a_shallow_history_are_not_counted() {
+    let up = Repo::anywhere();
+    for number in 0..5 {
+        up.git(["commit", "-q", "--allow-empty", "-m", &number.to_string()]);
+    }
+    let place = tempfile::tempdir().unwrap();
+    let url = format!("file://{}", up.path.display());
+    git(place.path(), ["clone", "-q", "--depth=2", &url, "here"]);
+    let here = place.path().join("here");
+    let listed = || {
+        let list = up.calve(["list", "--json"]).within(&here).succeeds().json();
+        let main = &list["worktrees"][0];
+        (main["ahead"].as_u64(), main["behind"].as_u64(), main["compared_with"].clone())
+    };
+    git(&here, ["commit", "-q", "--allow-empty", "-m", "own"]);
+    assert_eq!(listed(), (Some(1), Some(0), "origin/main".into()));
+    // What lies between is not there.
+    for number in 5..9 {
+        up.git(["commit", "-q", "--allow-empty", "-m", &number.to_string()]);
+    }
+    git(&here, ["fetch", "-q", "--depth=2"]);
+    assert_eq!(listed(), (None, None, "origin/main".into()));
+    git(&here, ["fetch", "-q", "--unshallow"]);
+    assert_eq!(listed(), (Some(1), Some(4), "origin/main".into()));
+}
+
+#[test]
 fn what_is_gone_is_forgotten_unless_it_is_locked() {
     let repo = Repo::anywhere();
     let (gone, stick) = (repo.add(["gone"]), repo.add(["stick"]));

@@ -18,7 +18,9 @@ use crate::{consent, output, real_path, sys};
 
 pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let here = real_path::here()?;
-    let tree = real_path::resolve(&arguments.tree.clone().unwrap_or_else(|| repository(&here)))?;
+    // Outside of a repository, the directory itself.
+    let root = here.ancestors().find(|directory| directory.join(".git").symlink_metadata().is_ok());
+    let tree = real_path::resolve(arguments.tree.as_deref().or(root).unwrap_or(&here))?;
     let keep = arguments.keep.as_deref().map(|dst| outside(dst, &tree)).transpose()?;
     let mut overlay = PrivateOverlay::new(&tree, &changes_directory(Some(&tree))?)?;
     let mut command = Command::new(&arguments.command[0]);
@@ -157,10 +159,4 @@ fn finish(
         (false, _) => output::note(&told),
     }
     Ok(())
-}
-
-/// Returns the root of the repository around a directory, or the directory itself outside of any.
-fn repository(here: &Path) -> PathBuf {
-    let found = here.ancestors().find(|directory| directory.join(".git").symlink_metadata().is_ok());
-    found.unwrap_or(here).to_path_buf()
 }
