@@ -7,6 +7,7 @@ use calve_core::{CancelToken, CloneOptions, CloneReport, Error};
 use calve_receipt::human::{count, counted};
 
 use crate::failure::{FAILED, Failure, USAGE};
+use crate::wording::word;
 use crate::{home, output, real_path, wording};
 
 pub(super) struct PrivateCopy {
@@ -80,6 +81,17 @@ pub(super) fn set_aside(copy: &mut PrivateCopy) {
             ShownPath(&dst)
         )),
         Err(failure) => drop(output::failure(&failure)),
+    }
+}
+
+/// Names what [`set_aside`] kept of trees of this name: its message may have gone with the terminal.
+pub(super) fn say_set_aside(directory: &Path, tree: &Path) {
+    let all = fs_err::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    for path in all.filter(|path| path.file_stem() == tree.file_name()) {
+        let (shown, word) = (ShownPath(&path), word(&path));
+        output::note(&format!(
+            "an earlier run's changes are still in `{shown}`: copy what you need, then calve rm {word}"
+        ));
     }
 }
 
