@@ -12,7 +12,7 @@ use crate::remedy::Remedy;
 /// News for the user that does not end the work.
 #[derive(Debug)]
 pub enum Event<'a> {
-    Note(&'static str),
+    Note(String),
     Warning(String),
     /// An error that ends nothing, and its effect.
     Failure(&'static str, Error),

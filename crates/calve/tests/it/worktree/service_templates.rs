@@ -278,6 +278,23 @@ fn a_template_is_made_once_for_each_content_of_its_inputs() {
 #[test]
 fn a_template_that_is_damaged_is_made_again() {
     let Some(recipe) = Recipe::new() else { return };
+#[test]
+fn a_template_without_inputs_is_said_to_stay_when_it_is_made() {
+    let Some(recipe) = Recipe::new() else { return };
+    let main = &recipe.repo.path;
+    recipe.configure(CREATE, "[]");
+    recipe.repo.commit("no inputs");
+    recipe.approve(main);
+    let stays = "no file rebuilds the template of `db`: name those that `create` reads as `inputs`";
+    recipe.within(main, &["up"]).succeeds().says(&[stays]);
+    recipe.repo.write("schema/1.redis", "RPUSH t 5\n");
+    for words in [&["reset", "--yes"] as &[&str], &["up"], &["worktree", "add", "one"]] {
+        let ran = recipe.within(main, words).succeeds();
+        assert!(!ran.stderr.contains("inputs"), "{}", ran.stderr);
+    }
+    assert_eq!((recipe.sum(main), recipe.runs()), ("1".into(), 1));
+}
+
     let main = &recipe.repo.path;
     recipe.approve(main);
     recipe.add(&["one"]).succeeds();
