@@ -88,7 +88,7 @@ impl<'h> Services<'h> {
     /// Clones missing data: an early clone, the donor's data if `rule` admits it, or the template's. Without one, none.
     pub(crate) fn make(
         &mut self,
-        donor: Option<&WorktreeId>,
+        (donor, preferred): (Option<&WorktreeId>, Option<&Path>),
         rule: DonorRule,
         mut early: Option<EarlyClones<'_>>,
         consent: Consent,
@@ -130,7 +130,8 @@ impl<'h> Services<'h> {
                     continue;
                 }
             };
-            let origin = DataOrigin::new(home, given, &template);
+            let other = donated.iter().find(|donor| donor.service == *name);
+            let origin = DataOrigin::new(home, given, &template, preferred.map(|root| (root, other)));
             let source = origin_of(given, &template);
             let cloned = early.as_mut().and_then(|early| early.take(name, &source));
             let data = cloned.unwrap_or_else(|| ServiceData::clone_from(home, name, &source, cancel))?;
@@ -148,7 +149,7 @@ impl<'h> Services<'h> {
             let mut chosen = self.made.values().filter(|made| self.is_chosen(&made.service));
             chosen.try_for_each(|made| self.check_engine(home, made))?;
         }
-        self.make(None, DonorRule::SameTemplate, None, Consent::Approved, cancel)?;
+        self.make((None, None), DonorRule::SameTemplate, None, Consent::Approved, cancel)?;
         // Chosen services that still lack data are reported, as when the worktree was made.
         if self.wanted.keys().all(|name| self.made.contains_key(name) || self.is_chosen(name)) {
             forget_data_source(&self.root)?;
