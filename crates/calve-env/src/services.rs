@@ -236,7 +236,7 @@ impl<'h> Services<'h> {
     pub fn reset<E: From<Error>>(
         &mut self,
         name: Option<&str>,
-        may_lose: impl FnOnce(&Service, Option<&DatabaseTemplate>) -> std::result::Result<(), E>,
+        may_lose: impl FnOnce(&Service, &DatabaseTemplate) -> std::result::Result<(), E>,
         cancel: &CancelToken,
     ) -> std::result::Result<ServiceReset, E> {
         let former = self.named(name)?.clone();
@@ -245,16 +245,15 @@ impl<'h> Services<'h> {
         let template = self.template_now(&home, &former, cancel)?;
         let wanted = calve_db::template_with_program(&home, &template).map_err(Error::from)?;
         // A template that was replaced under its own name is refused, whatever the answer: the file names no other.
-        let other =
-            Some(wanted).filter(|wanted| template != former.template && wanted.program.engine != former.program.engine);
+        let has_new_url = template != former.template && wanted.program.engine != former.program.engine;
         // Checked only now: clients may write while a command makes the template, which can take long.
-        if other.is_some() || calve_db::is_written(&home, &former).map_err(Error::from)? {
-            may_lose(&former, other.as_ref())?;
+        if has_new_url || calve_db::is_written(&home, &former).map_err(Error::from)? {
+            may_lose(&former, &wanted)?;
         }
-        let engine = other.as_ref().map(|other| other.program.engine.as_str());
+        let engine = has_new_url.then_some(&*wanted.program.engine);
         let reset = calve_db::reset_service(&home, &former.name, &template, engine, cancel).map_err(Error::from)?;
         self.made.insert(former.service.clone(), reset);
-        Ok(ServiceReset { service: former.service, has_new_url: other.is_some(), was_running })
+        Ok(ServiceReset { service: former.service, has_new_url, was_running })
     }
 
     /// Starts the server again if it ran before.
