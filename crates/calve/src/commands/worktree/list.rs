@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use calve_core::internal::ShownPath;
 use calve_git::environment::LeasedPort;
 use calve_git::worktree::{self, WorktreeInfo, WorktreeState};
@@ -10,6 +8,7 @@ use crate::output;
 use crate::real_path::here;
 use crate::wording::fitting::fitting;
 use crate::wording::git::hint;
+use calve_receipt::human::age;
 use calve_receipt::{ListedWorktree, ServiceReceipt, WorktreesReceipt, path};
 
 pub(crate) fn run(json: bool) -> Result<(), Failure> {
@@ -72,17 +71,6 @@ fn columns(listed: &WorktreeInfo, ports: &[LeasedPort], services: &[ServiceRecei
     });
     let environment: Vec<String> = ports.chain(services).collect();
     [format!("{here}{branch}"), state.join(" "), age, environment.join(" "), ShownPath(&worktree.path).to_string()]
-}
-
-/// Formats an age, as in "3 h": one unit is enough to spot an old worktree.
-fn age(age: Duration) -> String {
-    let seconds = age.as_secs();
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min", seconds / 60),
-        3600..86_400 => format!("{} h", seconds / 3600),
-        _ => format!("{} d", seconds / 86_400),
-    }
 }
 
 fn listed_receipt(listed: &WorktreeInfo, ports: &[LeasedPort], services: Vec<ServiceReceipt>) -> ListedWorktree {
