@@ -6,14 +6,11 @@ use calve_volume::{Error, NewVolume, Problem, VolumePlan, VolumeState, Volumes, 
 
 use crate::cli::volume::{CreateArguments, Output, Root, VolumeCommand};
 use crate::failure::{FAILED, Failure, REFUSED};
-use crate::{consent, home, output, wording};
+use crate::host::Program;
+use crate::{consent, output, wording};
 
 pub(crate) fn run(command: &VolumeCommand, cancel: &CancelToken) -> Result<(), Failure> {
-    let home = home::directory().map_err(|why| {
-        let text = format!("no directory for volumes: {why}");
-        Failure::stated(FAILED, text, "set HOME, or CALVE_HOME to an absolute path")
-    })?;
-    let volumes = Volumes::at(&home);
+    let volumes = Volumes::at(&calve_env::required_home(&Program, "volumes")?);
     let done = match command {
         VolumeCommand::Create(arguments) => create(&volumes, arguments),
         VolumeCommand::List { json } => list(&volumes, *json),

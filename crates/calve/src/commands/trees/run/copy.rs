@@ -6,7 +6,8 @@ use calve_core::overlay_run::{Changes, ChangesUse, PrivateOverlay};
 use calve_core::{CancelToken, CloneOptions, CloneReport, Error};
 use calve_receipt::human::{count, counted};
 
-use crate::failure::{FAILED, Failure, USAGE};
+use crate::failure::{Failure, USAGE};
+use crate::host::Program;
 use crate::wording::word;
 use crate::{home, output, real_path, wording};
 
@@ -127,9 +128,7 @@ pub(super) fn outside(dst: &Path, tree: &Path) -> Result<PathBuf, Failure> {
 
 /// Returns the directory for changes while the command runs. Fails if it is in `tree`, where the command would see it.
 pub(super) fn changes_directory(tree: Option<&Path>) -> Result<PathBuf, Failure> {
-    let home = home::directory()
-        .map_err(|why| Failure::stated(FAILED, format!("no directory for changes: {why}"), "set CALVE_HOME"))?;
-    let changes = home.join("runs");
+    let changes = calve_env::required_home(&Program, "changes")?.join("runs");
     // Check before creating anything.
     let there = changes.ancestors().find(|above| above.exists()).unwrap_or(&changes);
     if let Some(tree) = tree
