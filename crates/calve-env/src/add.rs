@@ -160,6 +160,8 @@ impl<'h> Addition<'h, '_> {
         if let Some(parent) = added.path.parent().filter(|_| report.trash_waits) {
             self.host.reap(parent);
         }
+        let is_trusted = !added.provenance.is_untrusted();
+        let preferred = matches!(self.options.data_from, DataFrom::Donor).then_some(&*added.donor);
         let incomplete = Incomplete {
             root: &added.path,
             donor: &added.donor,
@@ -168,7 +170,7 @@ impl<'h> Addition<'h, '_> {
             maker: Maker::Calve,
             data_from: &self.options.data_from,
             // An untrusted pull request gets none of the user's data.
-            data_source: self.data_source.as_ref().filter(|_| !added.provenance.is_untrusted()),
+            data_source: (self.data_source.as_ref().filter(|_| is_trusted), preferred.filter(|_| is_trusted)),
             consent: self.options.consent,
         };
         let own = OwnParts::make(self.host, &incomplete, self.early.take(), self.cancel);

@@ -26,7 +26,8 @@ pub(crate) struct Incomplete<'a> {
     pub(crate) env_file: Option<&'a Path>,
     pub(crate) maker: Maker,
     pub(crate) data_from: &'a DataFrom,
-    pub(crate) data_source: Option<&'a WorktreeId>,
+    /// The worktree to clone from, and the donor's root if its data was preferred.
+    pub(crate) data_source: (Option<&'a WorktreeId>, Option<&'a Path>),
     pub(crate) consent: Consent,
 }
 

@@ -5,7 +5,7 @@ use calve_core::internal::ShownPath;
 use calve_git::hooks::{self, Approvals, Hook, HookEnvironment};
 
 use crate::error::{Error, Result};
-use crate::host::{Host, place_in_home};
+use crate::host::{Host, required_home};
 use crate::remedy::Remedy;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Consent {
 }
 
 pub fn approvals(host: &dyn Host) -> Result<Approvals> {
-    Ok(Approvals::at(place_in_home(host, "approved-hooks", "no directory for approvals")?))
+    Ok(Approvals::at(required_home(host, "approvals")?.join("approved-hooks")))
 }
 
 pub fn approvals_failed(error: calve_git::Error) -> Error {

@@ -89,6 +89,7 @@ impl DataFrom {
     ) -> Result<Services<'h>> {
         let donor = &plan.worktree.donor;
         let files = plan.inputs().unwrap_or(donor);
+        let prefers_donor = matches!(self, Self::Donor) && !plan.worktree.provenance.is_untrusted();
         let wanted = plan.services.as_ref().map(Clone::clone).unwrap_or_default();
         let mut planned = Services::none(host, donor);
         if !self.is_any(&wanted) && !self.is_any(&plan.intent.services) {
@@ -114,7 +115,9 @@ impl DataFrom {
             match obstacle {
                 Some(text) => planned.lacking.push((name.clone(), Error::Refused { text, remedy: None })),
                 None => {
-                    planned.origins.insert(name.clone(), DataOrigin::new(&home, data, &template));
+                    let other = donated.iter().find(|donor| donor.service == name);
+                    let origin = DataOrigin::new(&home, data, &template, prefers_donor.then_some((&**donor, other)));
+                    planned.origins.insert(name.clone(), origin);
                     config.template = data.map_or(template, |data| data.template.clone());
                 }
             }

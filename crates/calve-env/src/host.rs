@@ -12,7 +12,7 @@ use crate::remedy::Remedy;
 /// News for the user that does not end the work.
 #[derive(Debug)]
 pub enum Event<'a> {
-    Note(&'static str),
+    Note(String),
     Warning(String),
     /// An error that ends nothing, and its effect.
     Failure(&'static str, Error),
@@ -61,8 +61,7 @@ pub trait Host {
 }
 
 pub fn database_home(host: &dyn Host) -> Result<Home> {
-    let directory = host.home().map_err(|why| Error::failed(why, Remedy::SetHome))?;
-    Ok(Home::new(&directory, host.runtime_directory().as_deref()))
+    Ok(Home::new(&required_home(host, "databases")?, host.runtime_directory().as_deref()))
 }
 
 /// Returns [`database_home`], swept of leftovers of crashes.
@@ -78,8 +77,7 @@ pub fn reap_trash(host: &dyn Host, home: &Home) -> Result<()> {
     Ok(())
 }
 
-/// Returns a place in Calve's home. If there is no home, the error begins with `unknown`.
-pub(crate) fn place_in_home(host: &dyn Host, name: &str, unknown: &str) -> Result<PathBuf> {
-    let home = host.home();
-    Ok(home.map_err(|why| Error::failed(format!("{unknown}: {why}"), Remedy::SetUserHome))?.join(name))
+/// Returns Calve's home, which is needed to keep `what`.
+pub fn required_home(host: &dyn Host, what: &str) -> Result<PathBuf> {
+    host.home().map_err(|why| Error::failed(format!("no directory for {what}: {why}"), Remedy::SetHome))
 }

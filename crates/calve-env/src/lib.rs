@@ -30,7 +30,7 @@ pub use data_from::DataFrom;
 pub use env_files::RewrittenFiles;
 pub use environment::{Environment, StartedServices};
 pub use error::{Error, Result};
-pub use host::{Event, Host, database_home, reap_trash, swept_home};
+pub use host::{Event, Host, database_home, reap_trash, required_home, swept_home};
 pub use leaving::unsaved_data;
 pub use origin::DataOrigin;
 pub use ownership::{gone_services, last_root, note_places, note_places_around, services_of_named};

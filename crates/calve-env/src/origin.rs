@@ -9,6 +9,8 @@ pub enum DataOrigin {
         name: String,
         /// If false, it is made first.
         is_there: bool,
+        /// The worktree whose data was preferred, and the data there that does not fit. `None` if the template was.
+        passed_over: Option<(PathBuf, Option<Box<Service>>)>,
     },
     Worktree {
         /// `None` for kept data whose worktree is gone.
@@ -21,11 +23,17 @@ pub enum DataOrigin {
 }
 
 impl DataOrigin {
-    /// Describes the data of `donor`, or else of a template.
-    pub(crate) fn new(home: &Home, donor: Option<&Service>, template: &str) -> Self {
+    /// Describes the data of `donor`, or else of a template, although a worktree was preferred (with its data, if any).
+    pub(crate) fn new(
+        home: &Home,
+        donor: Option<&Service>,
+        template: &str,
+        preferred: Option<(&Path, Option<&Service>)>,
+    ) -> Self {
         let Some(donor) = donor else {
             let is_there = calve_db::service_template(home, template).is_ok();
-            return Self::Template { name: template.to_owned(), is_there };
+            let passed_over = preferred.map(|(root, other)| (root.to_path_buf(), other.cloned().map(Box::new)));
+            return Self::Template { name: template.to_owned(), is_there, passed_over };
         };
         Self::Worktree {
             path: WorktreeId::root(Path::new(&donor.worktree.entry), &donor.worktree.id).ok().flatten(),

@@ -6,10 +6,10 @@ use calve_git::environment::{LeasedPort, Leases, LeasingWorktree};
 use calve_git::worktree::Worktree;
 
 use crate::error::Result;
-use crate::host::{Host, place_in_home};
+use crate::host::{Host, required_home};
 
 fn leases(host: &dyn Host) -> Result<Leases> {
-    Ok(Leases::at(place_in_home(host, "ports", "no directory for port leases")?))
+    Ok(Leases::at(required_home(host, "port leases")?.join("ports")))
 }
 
 /// Calls `with` for the leases, the worktree at `root` and its configured ports, if it has any.

@@ -7,10 +7,8 @@ use calve_git::hooks::Hook;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Remedy {
-    #[error("set CALVE_HOME to a directory of your own")]
-    SetHome,
     #[error("set HOME, or CALVE_HOME to an absolute path")]
-    SetUserHome,
+    SetHome,
     #[error("name services in .calve.toml first")]
     NameServices,
     #[error("name services in .calve.toml, then run `calve up`")]

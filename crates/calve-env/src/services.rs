@@ -88,7 +88,7 @@ impl<'h> Services<'h> {
     /// Clones missing data: an early clone, the donor's data if `rule` admits it, or the template's. Without one, none.
     pub(crate) fn make(
         &mut self,
-        donor: Option<&WorktreeId>,
+        (donor, preferred): (Option<&WorktreeId>, Option<&Path>),
         rule: DonorRule,
         mut early: Option<EarlyClones<'_>>,
         consent: Consent,
@@ -130,7 +130,8 @@ impl<'h> Services<'h> {
                     continue;
                 }
             };
-            let origin = DataOrigin::new(home, given, &template);
+            let other = donated.iter().find(|donor| donor.service == *name);
+            let origin = DataOrigin::new(home, given, &template, preferred.map(|root| (root, other)));
             let source = origin_of(given, &template);
             let cloned = early.as_mut().and_then(|early| early.take(name, &source));
             let data = cloned.unwrap_or_else(|| ServiceData::clone_from(home, name, &source, cancel))?;
@@ -148,7 +149,7 @@ impl<'h> Services<'h> {
             let mut chosen = self.made.values().filter(|made| self.is_chosen(&made.service));
             chosen.try_for_each(|made| self.check_engine(home, made))?;
         }
-        self.make(None, DonorRule::SameTemplate, None, Consent::Approved, cancel)?;
+        self.make((None, None), DonorRule::SameTemplate, None, Consent::Approved, cancel)?;
         // Chosen services that still lack data are reported, as when the worktree was made.
         if self.wanted.keys().all(|name| self.made.contains_key(name) || self.is_chosen(name)) {
             forget_data_source(&self.root)?;
@@ -235,7 +236,7 @@ impl<'h> Services<'h> {
     pub fn reset<E: From<Error>>(
         &mut self,
         name: Option<&str>,
-        may_lose: impl FnOnce(&Service, Option<&DatabaseTemplate>) -> std::result::Result<(), E>,
+        may_lose: impl FnOnce(&Service, &DatabaseTemplate) -> std::result::Result<(), E>,
         cancel: &CancelToken,
     ) -> std::result::Result<ServiceReset, E> {
         let former = self.named(name)?.clone();
@@ -244,16 +245,15 @@ impl<'h> Services<'h> {
         let template = self.template_now(&home, &former, cancel)?;
         let wanted = calve_db::template_with_program(&home, &template).map_err(Error::from)?;
         // A template that was replaced under its own name is refused, whatever the answer: the file names no other.
-        let other =
-            Some(wanted).filter(|wanted| template != former.template && wanted.program.engine != former.program.engine);
+        let has_new_url = template != former.template && wanted.program.engine != former.program.engine;
         // Checked only now: clients may write while a command makes the template, which can take long.
-        if other.is_some() || calve_db::is_written(&home, &former).map_err(Error::from)? {
-            may_lose(&former, other.as_ref())?;
+        if has_new_url || calve_db::is_written(&home, &former).map_err(Error::from)? {
+            may_lose(&former, &wanted)?;
         }
-        let engine = other.as_ref().map(|other| other.program.engine.as_str());
+        let engine = has_new_url.then_some(&*wanted.program.engine);
         let reset = calve_db::reset_service(&home, &former.name, &template, engine, cancel).map_err(Error::from)?;
         self.made.insert(former.service.clone(), reset);
-        Ok(ServiceReset { service: former.service, has_new_url: other.is_some(), was_running })
+        Ok(ServiceReset { service: former.service, has_new_url, was_running })
     }
 
     /// Starts the server again if it ran before.

@@ -46,7 +46,7 @@ fn own_parts<'h>(host: &'h dyn Host, filled: &FillReport, cancel: &CancelToken) 
         env_file: None,
         maker: Maker::Another,
         data_from: &DataFrom::Donor,
-        data_source: donor.as_ref(),
+        data_source: (donor.as_ref(), (!is_untrusted).then_some(&*filled.donor)),
         consent: Consent::Approved,
     };
     Ok(OwnParts::make(host, &incomplete, None, cancel))

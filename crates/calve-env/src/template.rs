@@ -158,6 +158,10 @@ fn make(
         DbError::TemplateDamaged { .. } => Error::refused(error.to_string(), Remedy::RemoveTemplate(name.to_owned())),
         other => other.into(),
     })?;
+    if recipe.command.is_some() && recipe.inputs.is_empty() {
+        let text = format!("no file rebuilds the template of `{service}`: name those that `create` reads as `inputs`");
+        host.report(Event::Note(text));
+    }
     Ok(())
 }
 

@@ -189,9 +189,9 @@ impl Git {
         self.judged(arguments, self.ended(|mut command| feed(command.args(arguments), input))?)
     }
 
-    /// Runs git as [`Git::fed`] does, with a connection. Returns the standard error of git and the programs that it
-    /// started.
-    pub(crate) fn transfer<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> Result<String> {
+    /// Runs git as [`Git::fed`] does, but with a connection from the start, so not again for missing objects. Returns
+    /// the standard error of git and the programs that it started.
+    pub(crate) fn fed_online<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> Result<String> {
         let ended = self.guarded(|mut command| feed(command.args(arguments), input))?;
         let said = redact::prose(String::from_utf8_lossy(&ended.0.stderr).trim());
         self.judged(arguments, ended).map(|_| said)
@@ -453,7 +453,7 @@ mod tests {
             (&["checkout", "-q", "--detach"], Kind::Unknown),
         ];
         for (arguments, kind) in cases {
-            match here.transfer(arguments, b"") {
+            match here.fed_online(arguments, b"") {
                 Err(Error::Git { failure, said, .. }) => assert_eq!(failure, Some(*kind), "{arguments:?}: {said}"),
                 other => panic!("{arguments:?}: {other:?}"),
             }
@@ -498,7 +498,7 @@ mod tests {
         while_locked("config.lock", &|| git.run(&["config", "a.b", "c"]).map(drop));
         while_locked("index.lock", &|| git.fed(&["update-index", "--index-info"], index).map(drop));
         while_locked("packed-refs.lock", &|| git.run_holding(&lock, &pack).map(drop));
-        while_locked("shallow.lock", &|| git.transfer(&["fetch", "-q", "--unshallow"], b"").map(drop));
+        while_locked("shallow.lock", &|| git.fed_online(&["fetch", "-q", "--unshallow"], b"").map(drop));
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl Host for Program {
 
     fn report(&self, event: Event<'_>) {
         match event {
-            Event::Note(text) => output::note(text),
+            Event::Note(text) => output::note(&text),
             Event::Warning(text) => output::warn(&text),
             Event::Failure(effect, error) => output::warn(&format!("{effect}: {}", with_hint(&error))),
             Event::Template { name, event } => say_building(name, event),

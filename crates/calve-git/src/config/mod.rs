@@ -228,7 +228,9 @@ impl Config {
         for (name, value) in at.table(value, "ports")? {
             let (span, name) = (name.span(), name.get_ref());
             if !is_plain_name(name) {
-                return Err(at.error(span, "a port's name is small letters, digits and `-`, and begins with a letter"));
+                let rule = "a port's name is small letters, digits and `-`, and begins with a letter";
+                let example = "`web` gives WEB_PORT, from which a command sets PORT: `PORT=$WEB_PORT npm start`";
+                return Err(at.error(span, &format!("{rule}; {example}")));
             }
             let number = at.number(value, name)?;
             let port = u16::try_from(number).ok().filter(|port| *port >= 1024);
@@ -430,6 +432,7 @@ mod tests {
             ("[ports]\nweb = 80", 2, 7, "1024 to 65535"),
             ("[ports]\nweb = 65536", 2, 7, "1024 to 65535"),
             ("[ports]\nweb_a = 3000", 2, 1, "small letters"),
+            ("[ports]\nPORT = 3000", 2, 1, "`PORT=$WEB_PORT npm start`"),
             ("[ports]\n'a b' = 3000", 2, 1, "small letters"),
             ("[worktree]\npost-add = 'x'", 2, 1, "`[hooks]` has"),
             ("[worktree]\nsecret = 'leave'", 2, 1, "did you mean `secrets`?"),

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::error::Result;
 use crate::git::Git;
-use crate::repository::Worktree;
+use crate::repository::{Repository, Worktree};
 use crate::worktree::agent;
 use crate::worktree::registration::open_swept;
 
@@ -32,14 +32,15 @@ pub fn list(start: &Path) -> Result<Vec<WorktreeInfo>> {
     let repository = open_swept(start)?;
     let main = repository.worktrees.first().and_then(|main| main.branch.as_deref());
     // In parallel, because each takes as long as a `git status`.
+    let repository = &repository;
     std::thread::scope(|scope| {
-        let begin = |worktree| scope.spawn(move || look(worktree, main));
+        let begin = |worktree| scope.spawn(move || look(repository, worktree, main));
         let all: Vec<_> = repository.worktrees.iter().map(begin).collect();
         all.into_iter().map(joined).collect()
     })
 }
 
-fn look(worktree: &Worktree, main: Option<&str>) -> Result<WorktreeInfo> {
+fn look(repository: &Repository, worktree: &Worktree, main: Option<&str>) -> Result<WorktreeInfo> {
     let mut listed = WorktreeInfo {
         worktree: Worktree { maker: agent::maker(worktree), ..worktree.clone() },
         age_s: worktree.made().and_then(|made| made.elapsed().ok()).map(|age| age.as_secs()),

@@ -342,7 +342,8 @@ pub(crate) struct PromoteArguments {
 /// Remove what a crash left behind
 ///
 /// Other commands do this too. `gc` also waits for every deletion, and lists service data whose worktree or repository
-/// is missing: deleted, moved, or on a disk that is not mounted. It removes such data only if you name it.
+/// is missing: deleted, moved, or on a disk that is not mounted. It removes such data only if you name it, or
+/// agree on a terminal.
 #[derive(Debug, Args)]
 pub(crate) struct GcArguments {
     /// The data of missing worktrees to remove, unless changed or in use

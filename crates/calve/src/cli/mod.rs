@@ -323,7 +323,7 @@ pub(crate) struct CpArguments {
 ///
 /// A directory is renamed to a hidden sibling, whatever its size, and deleted by a background process of low priority. Removes symlinks,
 /// and does not follow them. Refuses the root, mount points, trees that contain mount points, your home directory and ancestors of the
-/// current directory, and trees with entries of other users that you cannot delete.
+/// current directory, trees with entries of other users that you cannot delete, and git worktrees, which `calve worktree remove` removes.
 #[derive(Debug, Args)]
 pub(crate) struct RmArguments {
     /// The files and directories to remove
@@ -338,7 +338,7 @@ pub(crate) struct RmArguments {
     /// Delete in the foreground, and return when everything is gone
     #[arg(long)]
     pub(crate) wait: bool,
-    /// Ignore a missing PATH; directories are removed without -r
+    /// Ignore a missing PATH; remove git worktrees; directories need no -r
     #[arg(short = 'f', long)]
     pub(crate) force: bool,
     /// Accepted as in rm -r

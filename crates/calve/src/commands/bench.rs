@@ -7,7 +7,8 @@ use calve_core::{CancelToken, Error};
 use super::db::home::{home, supervisor};
 use crate::cli::BenchCommand;
 use crate::cli::bench::{BenchDbArguments, BenchGitArguments, BenchRunArguments, ReportArguments};
-use crate::failure::{FAILED, Failure};
+use crate::failure::Failure;
+use crate::host::Program;
 use crate::{output, wording};
 
 pub(crate) fn run(command: &BenchCommand, cancel: &CancelToken) -> Result<(), Failure> {
@@ -42,8 +43,7 @@ fn databases(arguments: &BenchDbArguments, cancel: &CancelToken) -> Result<(), F
     let BenchDbArguments { template, query, write, runs, .. } = arguments;
     let (home, supervisor, write) = (&home()?, &supervisor()?, write.as_deref());
     let steps = arguments.steps.unwrap_or(*runs);
-    let directory = crate::home::directory()
-        .map_err(|why| Failure::stated(FAILED, why, "set CALVE_HOME to a directory of your own"))?;
+    let directory = calve_env::required_home(&Program, "databases")?;
     // Create a missing home. Starting a server then reports that it has no template.
     fs_err::create_dir_all(&directory)?;
     reported(&arguments.report, &directory, cancel, |setup| {

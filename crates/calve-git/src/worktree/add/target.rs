@@ -187,7 +187,7 @@ fn from_pull_request(repository: &Repository, git: &Git, options: &AddOptions, n
         let refspec = format!("+refs/{from}/{number}/head:{kept}");
         let git = repository.git_to_fetch();
         let asked = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options", remote, &refspec];
-        git.transfer(&asked, b"")
+        git.fed_online(&asked, b"")
     };
     if let Err(first) = fetch("pull")
         // GitLab's name for pull requests.

@@ -449,7 +449,7 @@ fn delete_branch(common: &Path, branch: &str, oid: &str) -> Result<bool> {
     let git = Git::at(common).with("GIT_DIR", common);
     // Fails if the branch is missing or elsewhere: then there is nothing to undo.
     let name = format!("refs/heads/{branch}");
-    let deleted = match git.transfer(&["update-ref", "--no-deref", "-d", &name, oid], b"") {
+    let deleted = match git.fed_online(&["update-ref", "--no-deref", "-d", &name, oid], b"") {
         Err(Error::Git { .. }) => false,
         deleted => deleted.map(|_| true)?,
     };

@@ -237,7 +237,7 @@ impl TrackedFiles {
             }
             let list: Vec<u8> = by_git.iter().flat_map(|(path, ..)| [&path[..], b"\0"].concat()).collect();
             // An optional filter that fails says so, and its files are as stored.
-            let written = git.transfer(&["checkout-index", "--force", "--index", "-z", "--stdin"], &list);
+            let written = git.fed_online(&["checkout-index", "--force", "--index", "-z", "--stdin"], &list);
             let heard = match (written, missing) {
                 (Err(Error::Git { .. }), Some(missing)) => return Err(missing),
                 (written, _) => written?,
@@ -383,7 +383,7 @@ fn fetch_missing(git: &Git, remote: &str, commit: &str, wanted: HashSet<&str>) -
     let without_negotiation = ["-c", "fetch.negotiationAlgorithm=noop", "fetch", remote];
     let only_these = ["--quiet", "--no-tags", "--no-write-fetch-head", "--recurse-submodules=no", "--filter=blob:none"];
     let list = missing.join("\n") + "\n";
-    match git.transfer(&[&without_negotiation[..], &only_these, &["--stdin"]].concat(), list.as_bytes()) {
+    match git.fed_online(&[&without_negotiation[..], &only_these, &["--stdin"]].concat(), list.as_bytes()) {
         // Another remote may have them: `checkout-index` goes on, and reports those that it does not get.
         Ok(_) => Ok(None),
         Err(Error::Git { said, .. }) => {

@@ -20,6 +20,7 @@ pub use kept::KeptFiles;
 pub(crate) use kept::{check_place, keep, sweep_kept};
 pub use receipt::UnsavedReceipt;
 
+use crate::environment::is_own_env_file;
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::{if_there, real};
@@ -64,7 +65,8 @@ pub(crate) fn of_worktree(
         let status = Status::with_submodules(&git);
         (joined(entry), joined(hidden), status, joined(nested))
     });
-    let (mut items, status, mut nested) = (part(entry, unread)?, part(status, unread)?, part(nested, unread)?);
+    let (mut items, mut status, mut nested) = (part(entry, unread)?, part(status, unread)?, part(nested, unread)?);
+    status.untracked.retain(|found| found.is_directory || !is_own_env_file(&root, &found.path));
     let changed = status.uncommitted();
     if !changed.is_empty() {
         items.push(UnsavedItem::Uncommitted(changed));

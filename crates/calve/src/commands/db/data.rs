@@ -13,23 +13,30 @@ use calve_receipt::{DbServiceData, ServiceDataState, path};
 use crate::commands::worktree::services::whose;
 use crate::failure::{FAILED, Failure, REFUSED};
 use crate::host::Program;
-use crate::{output, real_path};
+use crate::{operands, output, real_path};
 
 /// First advice for data whose worktree is not found.
 const IF_MOVED: &str =
     "if you moved the worktree, run `git worktree repair PATH…`, then `calve db gc` in the repository";
 
+type Outcome = Result<(), Failure>;
+
 pub(super) struct KeptData {
     pub(super) service: Service,
     /// The worktree's root, or `None` if it is missing. An error does not prove that.
     worktree: calve_git::Result<Option<PathBuf>>,
-    runs: bool,
+    pub(super) runs: bool,
     disk_bytes: OnceCell<Option<u64>>,
 }
 
 pub(super) fn all(home: &Home) -> Result<Vec<KeptData>, Failure> {
     real_path::here().iter().for_each(|here| calve_env::note_places_around(home, here));
     Ok(calve_db::services(home)?.into_iter().map(|service| KeptData::new(home, service)).collect())
+}
+
+/// Returns the data of missing worktrees.
+pub(super) fn orphans(home: &Home) -> Result<Vec<KeptData>, Failure> {
+    Ok(all(home)?.into_iter().filter(KeptData::is_orphaned).collect())
 }
 
 fn root_of(service: &Service) -> calve_git::Result<Option<PathBuf>> {
@@ -48,7 +55,7 @@ impl KeptData {
         *self.disk_bytes.get_or_init(|| data_bytes(&Program, &self.service))
     }
 
-    pub(super) fn is_orphaned(&self) -> bool {
+    fn is_orphaned(&self) -> bool {
         matches!(self.worktree, Ok(None))
     }
 
@@ -127,8 +134,8 @@ impl KeptData {
     }
 }
 
-/// Removes the named data, or nothing if any worktree may exist. Returns the removed names and the worst exit code.
-pub(super) fn remove(home: &Home, names: &[String], lose_data: bool) -> Result<(Vec<String>, u8), Failure> {
+/// Removes the named data, or nothing if any worktree may exist. Returns the removed names and the command's outcome.
+pub(super) fn remove(home: &Home, names: &[String], lose_data: bool) -> Result<(Vec<String>, Outcome), Failure> {
     let mut named = all(home)?;
     if let Some(unknown) = names.iter().find(|name| named.iter().all(|data| data.service.name != **name)) {
         let text = format!("there is no data of a service with the name `{unknown}`");
@@ -136,31 +143,23 @@ pub(super) fn remove(home: &Home, names: &[String], lose_data: bool) -> Result<(
     }
     named.retain(|data| names.contains(&data.service.name));
     named.iter().try_for_each(KeptData::check_orphaned)?;
-    let (mut removed, mut worst) = (Vec::new(), 0);
-    for data in named {
-        match data.remove(home, lose_data) {
-            Ok(()) => {
-                output::note(&format!("removed `{}`, the data of the {}", data.service.name, whose(&data.service)));
-                removed.push(data.service.name);
-            }
-            Err(failure) => {
-                output::failure(&failure);
-                worst = worst.max(failure.code);
-            }
-        }
-    }
-    Ok((removed, worst))
+    let mut removed = Vec::new();
+    let ended = operands::each(named, |data| {
+        data.remove(home, lose_data)?;
+        output::note(&format!("removed `{}`, the data of the {}", data.service.name, whose(&data.service)));
+        removed.push(data.service.name);
+        Ok(())
+    });
+    Ok((removed, ended.and_then(|ended| ended)))
 }
 
 pub(super) fn say_orphans(orphans: &[KeptData]) {
     for data in orphans {
         output::note(&format!("`{}`  {}", data.service.name, data.line()));
     }
-    if !orphans.is_empty() {
-        output::note(&format!(
-            "{IF_MOVED}; `calve worktree add --data-from NAME` gives such data to a new worktree, and `calve db gc NAME` removes it"
-        ));
-    }
+    output::note(&format!(
+        "{IF_MOVED}; `calve worktree add --data-from NAME` gives such data to a new worktree; `calve db gc NAME` removes it, with `--lose-data` also if it has changes or a server"
+    ));
 }
 
 /// Names the worktrees that cannot be reset once the template is removed.

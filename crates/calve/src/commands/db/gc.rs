@@ -4,7 +4,7 @@ use super::data;
 use crate::cli::db::GcArguments;
 use crate::failure::{Failure, USAGE};
 use crate::host::Program;
-use crate::output;
+use crate::{consent, output};
 use calve_receipt::DbGcReceipt;
 
 pub(crate) fn run(arguments: &GcArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -14,17 +14,20 @@ pub(crate) fn run(arguments: &GcArguments, cancel: &CancelToken) -> Result<(), F
         return Err(Failure::stated(USAGE, text, "`calve db gc` lists the names; then `calve db gc --lose-data NAME`"));
     }
     let home = calve_env::database_home(&Program)?;
-    let (removed, worst) = data::remove(&home, &arguments.names, arguments.lose_data)?;
-    let mut orphans = data::all(&home)?;
-    orphans.retain(data::KeptData::is_orphaned);
-    if arguments.names.is_empty() {
+    let (mut removed, mut ended) = data::remove(&home, &arguments.names, arguments.lose_data)?;
+    let mut orphans = data::orphans(&home)?;
+    if arguments.names.is_empty() && !orphans.is_empty() {
         data::say_orphans(&orphans);
+        let may_ask = !arguments.json && !output::is_quiet() && consent::can_ask();
+        if may_ask && consent::yes("Discard all of this data with its changes, and end its servers?") {
+            let names: Vec<String> = orphans.into_iter().map(|data| data.service.name).collect();
+            (removed, ended) = data::remove(&home, &names, true)?;
+            orphans = data::orphans(&home)?;
+        }
     }
     let swept = calve_db::sweep(&home)?;
     calve_db::delete_trash(&swept, cancel)?;
-    for name in &swept.servers {
-        output::note(&format!("removed what was left of `{name}`"));
-    }
+    swept.servers.iter().for_each(|name| output::note(&format!("removed what was left of `{name}`")));
     for name in &swept.builds {
         output::note(&format!("removed what was left of a build of the template `{name}`"));
     }
@@ -33,5 +36,5 @@ pub(crate) fn run(arguments: &GcArguments, cancel: &CancelToken) -> Result<(), F
     }
     let orphans = orphans.iter().map(data::KeptData::receipt).collect();
     output::json_if(arguments.json, &DbGcReceipt { servers: swept.servers, orphans, removed })?;
-    if worst > 0 { Err(Failure::reported(worst)) } else { Ok(()) }
+    ended
 }

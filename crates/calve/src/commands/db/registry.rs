@@ -13,7 +13,7 @@ use super::pool;
 use crate::cli::db::TemplatePullArguments;
 use crate::cli::registry::PushOptions;
 use crate::commands::registry::{self, Pull};
-use crate::failure::{FAILED, Failure};
+use crate::failure::Failure;
 use crate::host::{Program, say_building};
 use crate::progress_bar::watched;
 use crate::{output, real_path};
@@ -39,8 +39,7 @@ pub(super) fn push(given: &PushOptions, json: bool, cancel: &CancelToken) -> Res
 
 pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let pull = Pull::start(&arguments.pull, cancel)?;
-    let directory = crate::home::directory()
-        .map_err(|why| Failure::stated(FAILED, why, "set CALVE_HOME to a directory of your own"))?;
+    let directory = calve_env::required_home(&Program, "templates")?;
     let home = home()?;
     let mut say = |event| say_building(&pull.name, event);
     // Lock before looking up the image: another pull that the lock waits for may install a newer one.

@@ -77,6 +77,9 @@ pub(super) fn stop(arguments: &StopArguments, cancel: &CancelToken) -> Result<()
             Err(error) => Err(error.into()),
         }
     })?;
+    if arguments.all && data::orphans(&home)?.iter().any(|data| data.runs) {
+        output::note("servers of missing worktrees are still running: `calve db gc` lists them");
+    }
     output::json_if(arguments.json, &DbServersReceipt { servers, ended: None, services: None })?;
     ended
 }

@@ -48,11 +48,6 @@ pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(
 
 /// Returns the cache of hashes, or `None` without a home.
 fn cache() -> Option<PathBuf> {
-    match home::directory() {
-        Ok(home) => Some(home.join("hashes")),
-        Err(why) => {
-            output::warn(&format!("hashes are not kept for the next run: {why}"));
-            None
-        }
-    }
+    let warn = |why: &&str| output::warn(&format!("hashes are not kept for the next run: {why}"));
+    Some(home::directory().inspect_err(warn).ok()?.join("hashes"))
 }

@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 use calve_core::error::Remedy;
 use calve_core::internal::{ShownPath, check_removable, is_trash, pending_trash};
 use calve_core::{CancelToken, Error, RemovalWait, RemoveOptions, RemoveReport, remove_tree};
+use calve_git::environment::{check_original, linked_entry};
 
 use crate::cli::RmArguments;
 use crate::failure::{FAILED, Failure};
@@ -19,9 +20,12 @@ pub(crate) fn run(arguments: &RmArguments, cancel: &CancelToken) -> Result<(), F
     let options = RemoveOptions { wait, protect, cancel, ..RemoveOptions::default() };
     let mut receipts = RemoveReceipts { removed: Vec::new(), would_remove: arguments.dry_run.then(Vec::new) };
     let mut gone = Vec::new();
-    let ended = operands::each(&arguments.paths, |path| match arguments.dry_run {
-        true => plan_one(path, arguments, &options, &mut gone, &mut receipts),
-        false => remove_one(path, arguments, &options, &mut receipts),
+    let ended = operands::each(&arguments.paths, |path| {
+        check_no_worktree(path, arguments.force)?;
+        match arguments.dry_run {
+            true => plan_one(path, arguments, &options, &mut gone, &mut receipts),
+            false => remove_one(path, arguments, &options, &mut receipts),
+        }
     })?;
     output::json_if(arguments.json, &receipts)?;
     ended
@@ -30,6 +34,17 @@ pub(crate) fn run(arguments: &RmArguments, cancel: &CancelToken) -> Result<(), F
 /// Starts no reaper: the interrupting user may want a quiet disk.
 const UNFINISHED: &str =
     "the rest has a hidden name, .calve-trash-*; the next `calve cp` or `calve rm` in that directory deletes it";
+
+/// Fails for a linked worktree, which may have work that exists nowhere else. A copy of one is an ordinary tree.
+fn check_no_worktree(path: &Path, is_forced: bool) -> Result<(), Failure> {
+    if is_forced || path.is_symlink() || linked_entry(path).is_none() || check_original(path).is_err() {
+        return Ok(());
+    }
+    let text = format!("refusing to remove `{}`: it is a git worktree", ShownPath(path));
+    let word = word(path);
+    let hint = format!("`calve worktree remove {word}` removes it, and loses no work; `-f` removes its files alone");
+    Err(Failure::stated(FAILED, text, hint))
+}
 
 /// Adds a tree that would be removed, unless an earlier removal would take it along.
 fn plan_one(

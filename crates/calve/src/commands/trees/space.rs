@@ -32,15 +32,11 @@ fn lines(usage: &Usage) -> String {
     line("shared within", size(usage.shared_within));
     line("shared with others", between(usage.shared_outside_min, usage.shared_outside_max));
     let frees = between(usage.frees_min, usage.frees_max);
-    line(
-        "deleting frees",
-        match usage.frees_data {
-            Some(data) if usage.frees_min != usage.frees_max => {
-                format!("{frees}; {} of it file contents", size(data))
-            }
-            _ => frees,
-        },
-    );
+    let frees = match usage.frees_data {
+        Some(data) if usage.frees_min != usage.frees_max => format!("{frees}; {} of it file contents", size(data)),
+        _ => frees,
+    };
+    line("deleting frees", frees);
     text
 }
 

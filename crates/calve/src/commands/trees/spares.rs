@@ -1,4 +1,4 @@
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -16,6 +16,7 @@ use calve_receipt::human::{age, counted, entries, size};
 
 use crate::cli::spares::{AddArguments, Output, SparesCommand};
 use crate::failure::{FAILED, Failure};
+use crate::host::Program;
 use crate::progress_bar::watched;
 use crate::wording::word;
 use crate::{home, output, reaper, sys};
@@ -46,16 +47,8 @@ pub(crate) fn run(command: &SparesCommand, cancel: &CancelToken) -> Result<(), F
     }
 }
 
-/// Returns the directory for records of spares.
-fn state() -> Result<PathBuf, Failure> {
-    home::directory().map_err(|why| {
-        let hint = "set CALVE_HOME to the directory in which Calve may keep its state";
-        Failure::stated(FAILED, format!("no directory for spares: {why}"), hint)
-    })
-}
-
 pub(crate) fn store() -> Result<Spares, Failure> {
-    let home = state()?;
+    let home = calve_env::required_home(&Program, "spares")?;
     home::make(&home)?;
     Ok(Spares::at(SpareUse::in_home(&home).home))
 }
@@ -92,7 +85,9 @@ fn add(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let src = arguments.src.as_deref().unwrap_or(Path::new("."));
     let origin = match template_name(src) {
         _ if arguments.worktree => SpareOrigin::Directory(calve_git::worktree::spare_of_worktree(src, &mut options)?),
-        Some(name) => SpareOrigin::Template(Box::new(Templates::open(&state()?).hold(&name)?)),
+        Some(name) => SpareOrigin::Template(Box::new(
+            Templates::open(&calve_env::required_home(&Program, "spares")?).hold(&name)?,
+        )),
         None => SpareOrigin::Directory(src.to_path_buf()),
     };
     let set = store.add(&origin, &options)?;

@@ -6,14 +6,11 @@ use calve_volume::{Error, NewVolume, Problem, VolumePlan, VolumeState, Volumes, 
 
 use crate::cli::volume::{CreateArguments, Output, Root, VolumeCommand};
 use crate::failure::{FAILED, Failure, REFUSED};
-use crate::{consent, home, output, wording};
+use crate::host::Program;
+use crate::{consent, output, wording};
 
 pub(crate) fn run(command: &VolumeCommand, cancel: &CancelToken) -> Result<(), Failure> {
-    let home = home::directory().map_err(|why| {
-        let text = format!("no directory for volumes: {why}");
-        Failure::stated(FAILED, text, "set HOME, or CALVE_HOME to an absolute path")
-    })?;
-    let volumes = Volumes::at(&home);
+    let volumes = Volumes::at(&calve_env::required_home(&Program, "volumes")?);
     let done = match command {
         VolumeCommand::Create(arguments) => create(&volumes, arguments),
         VolumeCommand::List { json } => list(&volumes, *json),
@@ -35,8 +32,8 @@ fn create(volumes: &Volumes, arguments: &CreateArguments) -> Result<(), Failure>
     let at = at.as_deref().map(std::path::absolute).transpose()?;
     let new = NewVolume { bytes: *bytes, at, is_sparse: *sparse };
     let listed = volumes.look(volumes.create(name, &new)?)?;
-    say(output, || format!("made the volume {name} of {}; mount it: calve volume attach {name}", size(listed.bytes)));
-    document(output, vec![receipt(&listed)])
+    output::note(&format!("made the volume {name} of {}; mount it: calve volume attach {name}", size(listed.bytes)));
+    output::json_if(output.json, &VolumesReceipt { volumes: vec![receipt(&listed)] })
 }
 
 fn list(volumes: &Volumes, json: bool) -> Result<(), Failure> {
@@ -54,7 +51,7 @@ fn list(volumes: &Volumes, json: bool) -> Result<(), Failure> {
             }
             Err(Error::Unusable { problem, .. }) => {
                 lines.push_str(&format!("{name:<16} damaged: {problem}\n"));
-                damaged(&name, vec![finding(&problem, false)])
+                VolumeReceipt { problems: vec![finding(&problem, false)], name, ..VolumeReceipt::default() }
             }
             Err(error) => return Err(error.into()),
         };
@@ -77,7 +74,7 @@ fn attach(volumes: &Volumes, name: &str, root: &Root, output: &Output) -> Result
         ));
     }
     if output.json {
-        return document(output, vec![receipt(&listed)]);
+        return output::json_if(output.json, &VolumesReceipt { volumes: vec![receipt(&listed)] });
     }
     output::path(&listed.volume.mount_point)
 }
@@ -88,8 +85,8 @@ fn detach(volumes: &Volumes, name: &str, root: &Root, output: &Output) -> Result
         return print(&plan);
     }
     let listed = carry_out(plan, "detaching a volume")?;
-    say(output, || format!("detached the volume {name}"));
-    document(output, vec![receipt(&listed)])
+    output::note(&format!("detached the volume {name}"));
+    output::json_if(output.json, &VolumesReceipt { volumes: vec![receipt(&listed)] })
 }
 
 fn grow(volumes: &Volumes, name: &str, bytes: u64, output: &Output) -> Result<(), Failure> {
@@ -98,8 +95,8 @@ fn grow(volumes: &Volumes, name: &str, bytes: u64, output: &Output) -> Result<()
     if listed.is_attached {
         listed = carry_out(volumes.attach(name)?, "growing an attached volume")?;
     }
-    say(output, || format!("the volume {name} has {}", size(listed.bytes)));
-    document(output, vec![receipt(&listed)])
+    output::note(&format!("the volume {name} has {}", size(listed.bytes)));
+    output::json_if(output.json, &VolumesReceipt { volumes: vec![receipt(&listed)] })
 }
 
 fn remove(volumes: &Volumes, name: &str, yes: bool, output: &Output) -> Result<(), Failure> {
@@ -115,8 +112,8 @@ fn remove(volumes: &Volumes, name: &str, yes: bool, output: &Output) -> Result<(
         consent::require(false, &question, &refused, "`--yes` deletes it without asking")?;
     }
     let freed_bytes = volumes.remove(name)?;
-    say(output, || format!("deleted the volume {name}, which took up {}", size(freed_bytes)));
-    document(output, Vec::new())
+    output::note(&format!("deleted the volume {name}, which took up {}", size(freed_bytes)));
+    output::json_if(output.json, &VolumesReceipt { volumes: Vec::new() })
 }
 
 fn doctor(volumes: &Volumes, name: Option<&str>, output: &Output, cancel: &CancelToken) -> Result<(), Failure> {
@@ -128,7 +125,7 @@ fn doctor(volumes: &Volumes, name: Option<&str>, output: &Output, cancel: &Cance
         is_well &= findings.iter().all(|(_, is_repaired)| *is_repaired);
         for (problem, is_repaired) in &findings {
             match is_repaired {
-                true => say(output, || format!("{name}: repaired: {problem}")),
+                true => output::note(&format!("{name}: repaired: {problem}")),
                 false => output::error(
                     &format!("the volume `{name}`: {problem}"),
                     Some(&wording::volume::advice(problem, &name)),
@@ -136,16 +133,16 @@ fn doctor(volumes: &Volumes, name: Option<&str>, output: &Output, cancel: &Cance
             }
         }
         if findings.is_empty() {
-            say(output, || format!("{name}: nothing is wrong"));
+            output::note(&format!("{name}: nothing is wrong"));
         }
         let mut receipt = match volumes.find(&name) {
             Ok(volume) => receipt(&volumes.look(volume)?),
-            Err(_) => damaged(&name, Vec::new()),
+            Err(_) => VolumeReceipt { name, ..VolumeReceipt::default() },
         };
         receipt.problems = findings.iter().map(|(problem, is_repaired)| finding(problem, *is_repaired)).collect();
         receipts.push(receipt);
     }
-    document(output, receipts)?;
+    output::json_if(output.json, &VolumesReceipt { volumes: receipts })?;
     if is_well { Ok(()) } else { Err(Failure::reported(FAILED)) }
 }
 
@@ -205,19 +202,8 @@ fn show(plan: &VolumePlan<'_>) {
 }
 
 fn print(plan: &VolumePlan<'_>) -> Result<(), Failure> {
-    output::bytes(
-        &plan.commands.iter().flat_map(|command| [command.line(), b"\n".to_vec()].concat()).collect::<Vec<u8>>(),
-    )
-}
-
-fn say(output: &Output, text: impl FnOnce() -> String) {
-    if !output.json {
-        output::note(&text());
-    }
-}
-
-fn document(output: &Output, volumes: Vec<VolumeReceipt>) -> Result<(), Failure> {
-    output::json_if(output.json, &VolumesReceipt { volumes })
+    let lines: Vec<u8> = plan.commands.iter().flat_map(|command| [command.line(), b"\n".to_vec()].concat()).collect();
+    output::bytes(&lines)
 }
 
 fn receipt(listed: &VolumeState) -> VolumeReceipt {
@@ -234,10 +220,6 @@ fn receipt(listed: &VolumeState) -> VolumeReceipt {
         host_free_bytes: Some(listed.host_free_bytes),
         problems: Vec::new(),
     }
-}
-
-fn damaged(name: &str, problems: Vec<VolumeProblem>) -> VolumeReceipt {
-    VolumeReceipt { name: name.to_owned(), problems, ..VolumeReceipt::default() }
 }
 
 fn finding(problem: &Problem, repaired: bool) -> VolumeProblem {

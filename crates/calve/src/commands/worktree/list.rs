@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use calve_core::internal::ShownPath;
 use calve_git::environment::LeasedPort;
 use calve_git::worktree::{self, WorktreeInfo, WorktreeState};
@@ -8,6 +10,7 @@ use crate::output;
 use crate::real_path::here;
 use crate::wording::fitting::fitting;
 use crate::wording::git::hint;
+use calve_receipt::human::age;
 use calve_receipt::{ListedWorktree, ServiceReceipt, WorktreesReceipt};
 
 pub(crate) fn run(json: bool) -> Result<(), Failure> {
@@ -62,7 +65,7 @@ fn columns(listed: &WorktreeInfo, ports: &[LeasedPort], services: &[ServiceRecei
         signed('-', listed.behind),
     ];
     let state: Vec<String> = state.into_iter().flatten().collect();
-    let age = listed.age_s.map(age).unwrap_or_default();
+    let age = listed.age_s.map(|seconds| age(Duration::from_secs(seconds))).unwrap_or_default();
     let ports = ports.iter().map(|port| format!("{}:{}", port.name, port.number));
     let services = services.iter().map(|service| {
         let taken = up::taken(service).map(|taken| format!(" ({taken})")).unwrap_or_default();
@@ -70,14 +73,4 @@ fn columns(listed: &WorktreeInfo, ports: &[LeasedPort], services: &[ServiceRecei
     });
     let environment: Vec<String> = ports.chain(services).collect();
     [format!("{here}{branch}"), state.join(" "), age, environment.join(" "), ShownPath(&worktree.path).to_string()]
-}
-
-/// Formats an age, as in "3 h": one unit is enough to spot an old worktree.
-fn age(seconds: u64) -> String {
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min", seconds / 60),
-        3600..86_400 => format!("{} h", seconds / 3600),
-        _ => format!("{} d", seconds / 86_400),
-    }
 }

@@ -19,9 +19,13 @@ pub(crate) fn origins_line(services: &Services<'_>) -> Option<String> {
 
 fn origin_text(origin: &DataOrigin) -> String {
     match origin {
-        DataOrigin::Template { name, is_there } => {
+        DataOrigin::Template { name, is_there, passed_over } => {
             let is_made = if *is_there { "" } else { ", which is made first" };
-            format!("the template `{name}`{is_made}")
+            let data = |other: &Service| format!("{} data of `{}`", other.program.engine, other.template);
+            let why = passed_over.as_ref().map(|(source, other)| {
+                format!(" (`{}` has {})", ShownPath(source), other.as_deref().map_or("none to clone".into(), data))
+            });
+            format!("the template `{name}`{}{is_made}", why.unwrap_or_default())
         }
         DataOrigin::Worktree { path, server, runs, is_older } => {
             let kept = || format!("the kept data `{server}`");

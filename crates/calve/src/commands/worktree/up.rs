@@ -48,23 +48,12 @@ pub(crate) fn down(arguments: &DownArguments, cancel: &CancelToken) -> Result<()
 
 pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let environment = here()?;
-    let may_lose = |service: &Service, other: Option<&DatabaseTemplate>| {
-        let name = &service.service;
-        let (question, refused) = match other {
-            None => (
-                format!("Discard everything written to `{name}` here?"),
-                format!("the data of the service `{name}` may have been written to"),
-            ),
-            Some(DatabaseTemplate { name: template, program, .. }) => {
-                let (was, now) = (&service.program.engine, &program.engine);
-                (
-                    format!(
-                        "Replace the data of `{name}` here, which is of {was}, by the template `{template}` of {now}?"
-                    ),
-                    format!("the data of the service `{name}` is of {was}, and the template `{template}` of {now}"),
-                )
-            }
-        };
+    let may_lose = |service: &Service, wanted: &DatabaseTemplate| {
+        let (was, now) = (&service.program.engine, &wanted.program.engine);
+        let lost = if was == now { "everything written to".to_owned() } else { format!("the {was} data of") };
+        let lost = format!("{lost} the {}", services::whose(service));
+        let question = format!("Discard {lost}? It becomes a new clone of the template `{}` ({now}).", wanted.name);
+        let refused = format!("a reset would discard {lost}");
         consent::require(arguments.yes, &question, &refused, "`--yes` resets it all the same")
     };
     let mut services = environment.services()?;

@@ -165,6 +165,13 @@ fn without_a_terminal_to_answer_on_nothing_is_applied_or_lost() {
     assert_eq!(left(&spot), ["tree.run", "tree.run-2"]);
     assert_eq!(names(spot.join("home/runs/tree.run-2")), ["other"]);
     spot.holds(&["home", "tree"]);
+    // Nobody has read where.
+    let kept = ["tree.run", "tree.run-2"]
+        .map(|name| format!("earlier run's changes are still in `{}`", spot.join("home/runs").join(name).display()));
+    let ran = run(&spot, &["--discard"], "true").succeeds().says(&kept.each_ref().map(String::as_str));
+    assert!(ran.stderr.contains("then calve rm "), "{}", ran.stderr);
+    fs_err::rename(spot.join("home/runs/tree.run"), spot.join("home/runs/tree.runs.run")).unwrap();
+    assert_eq!(run(&spot, &["--discard"], "true").succeeds().stderr.matches("still in").count(), 1);
 }
 
 #[test]

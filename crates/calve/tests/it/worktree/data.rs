@@ -176,7 +176,7 @@ fn a_reset_to_another_engine_asks_and_rewrites_files() {
     assert_eq!(shop.data(), before, "nothing is made before it is refused");
     // Nothing was written to it.
     let refused = shop.within(&one, &["reset"]).fails(3).hints();
-    refused.says(&["the data of the service `db` is of postgres, and the template `db-", "` of redis"]);
+    refused.says(&["a reset would discard the postgres data of the service `db` of `"]);
     has_url("postgres");
     shop.within(&one, &["reset", "--yes"]).succeeds().says(&["reset `db`"]);
     has_url("unix://");

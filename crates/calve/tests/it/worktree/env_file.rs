@@ -107,6 +107,16 @@ fn what_git_tracks_is_never_changed_and_what_it_does_not_ignore_is_told() {
     let (two, said) = repo.with_file("two", "src/ports.txt");
     assert!(said.contains("add it to .gitignore"), "{said}");
     assert_eq!(git(&two, ["status", "--porcelain"]), "?? src/ports.txt\n");
+    // As long as it is Calve's alone, it holds up no removal.
+    let remove = |name: &str| repo.within(&repo.path, &["worktree", "remove", name]);
+    let (edited, _) = repo.with_file("edited", "ports.txt");
+    fs_err::write(edited.join("ports.txt"), read(edited.join("ports.txt")) + "KEY=1\n").unwrap();
+    remove("edited").fails(1).says(&["uncommitted changes"]);
+    fs_err::write(two.join("src/new"), "").unwrap();
+    remove("two").fails(1).says(&["uncommitted changes: `src/new`\n"]);
+    fs_err::remove_file(two.join("src/new")).unwrap();
+    remove("two").succeeds();
+    assert!(!two.exists());
     // Not even in a directory that a link leads to, or that is not there.
     for (branch, file) in [("three", "linked/ports.txt"), ("four", "none/ports.txt")] {
         repo.adding(branch).args(["--env-file", file]).fails(3).says(&["no directory for", file]).hints();

@@ -107,7 +107,8 @@ fn a_plan_says_where_the_data_would_come_from_and_makes_none() {
     let Some(shop) = Shop::new(POSTGRES) else { return };
     let (main, repo) = (&shop.repo.path, &shop.repo);
     let planned = |words: &[&str]| repo.adding("topic").arg("-n").args(words);
-    planned(&[]).succeeds().says(&["data: `db` from the template `shop`\n"]);
+    let none_there = format!("data: `db` from the template `shop` (`{}` has none to clone)\n", main.display());
+    planned(&[]).succeeds().says(&[&none_there]);
     shop.within(main, &["up", "-q"]).succeeds();
     let from_main = format!("data: `db` from `{}`, whose server runs\n", main.display());
     planned(&[]).succeeds().says(&[&from_main]);

@@ -349,3 +349,24 @@ fn a_plan_tells_that_ignored_files_could_not_be_kept() {
     assert!(path.join(".env").exists());
     repo.calve(["remove", "-f", "x"]).by_somebody_else(&reachable).succeeds().says(&["lost ignored files"]);
 }
+
+#[test]
+fn calve_rm_leaves_worktrees_to_this_command() {
+    let repo = Repo::anywhere();
+    let (one, copy) = (repo.add(["one"]), repo.spot.join("copy"));
+    let rm = |words: &[&str]| with_environment(calve(["rm"])).args(words).within(&repo.spot);
+    let refused = "refusing to remove `proj.one`: it is a git worktree";
+    for options in [&["-n"][..], &["-r"], &["--wait"]] {
+        rm(options).arg("proj.one").fails(1).says(&[refused, "`calve worktree remove proj.one`"]);
+    }
+    // Neither the copy of one nor a link to one is the worktree.
+    assert!(std::process::Command::new("cp").arg("-a").args([&one, &copy]).status().unwrap().success());
+    fs_err::os::unix::fs::symlink(&one, repo.spot.join("link")).unwrap();
+    rm(&["copy", "link"]).succeeds();
+    assert!(one.join("src").is_dir() && !copy.exists());
+    // One that was moved is.
+    fs_err::rename(&one, repo.spot.join("moved")).unwrap();
+    rm(&["moved"]).fails(1).says(&["it is a git worktree"]);
+    rm(&["-rf", "moved"]).succeeds();
+    assert!(!repo.spot.join("moved").exists());
+}

@@ -254,7 +254,10 @@ fn a_template_is_made_once_for_each_content_of_its_inputs() {
     assert_eq!(recipe.runs(), 2, "it is there");
     super::repo::git(&two, ["add", "-A"]);
     super::repo::git(&two, ["commit", "-qm", "two"]);
-    recipe.add(&["three", "--base", "two"]).succeeds().says(&["data: `db` from the template `db-"]);
+    recipe
+        .add(&["three", "--base", "two"])
+        .succeeds()
+        .says(&["data: `db` from the template `db-", &format!("` (`{}` has redis data of `db-", main.display())]);
     assert_eq!((recipe.sum(recipe.place("three")), recipe.runs()), ("3".into(), 2));
     // Data that the user names counts, whatever it was made of.
     recipe.add(&["four", "--data-from", "two"]).succeeds().says(&["data: `db` from `"]);
@@ -273,6 +276,23 @@ fn a_template_is_made_once_for_each_content_of_its_inputs() {
     let templates = recipe.templates();
     assert!(promoted.iter().all(|name| templates.contains(name)), "{promoted:?} {templates:?}");
     assert_eq!(templates.len(), 2 + 1 + 1 + 3, "{templates:?}");
+}
+
+#[test]
+fn a_template_without_inputs_is_said_to_stay_when_it_is_made() {
+    let Some(recipe) = Recipe::new() else { return };
+    let main = &recipe.repo.path;
+    recipe.configure(CREATE, "[]");
+    recipe.repo.commit("no inputs");
+    recipe.approve(main);
+    let stays = "no file rebuilds the template of `db`: name those that `create` reads as `inputs`";
+    recipe.within(main, &["up"]).succeeds().says(&[stays]);
+    recipe.repo.write("schema/1.redis", "RPUSH t 5\n");
+    for words in [&["reset", "--yes"] as &[&str], &["up"], &["worktree", "add", "one"]] {
+        let ran = recipe.within(main, words).succeeds();
+        assert!(!ran.stderr.contains("inputs"), "{}", ran.stderr);
+    }
+    assert_eq!((recipe.sum(main), recipe.runs()), ("1".into(), 1));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::services::{MARIADB, POSTGRES, Shop, kill};
 use crate::program::Calve;
 use crate::spot::eventually;
+use crate::terminal::Terminal;
 
 const HINT: &str = "keep the worktree, or lose its data: add `--lose-data` to this command";
 
@@ -318,6 +319,29 @@ fn data_of_a_repository_that_is_gone_is_listed_given_and_removed() {
     assert!(!removed.stderr.contains("proj.lost"), "{}", removed.stderr);
     removed.says(&["`calve reset` needs the template `shop` in `", &format!("`{}`", main.display()), "proj.heir`"]);
     assert_eq!(gc(&[&unused]).succeeds().json()["removed"], json!([unused]), "it has no changes");
+}
+
+#[test]
+fn on_a_terminal_data_of_missing_worktrees_goes_after_a_question() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let (main, gone) = (&shop.repo.path, shop.repo.spot.join("gone"));
+    shop.repo.git(["clone", "-q", ".", gone.to_str().unwrap()]);
+    shop.sql(&gone, "INSERT INTO t VALUES (9)");
+    shop.rows(main);
+    let name = shop.status(&gone)[0]["server"].as_str().unwrap().to_owned();
+    fs_err::remove_dir_all(&gone).unwrap();
+    let stopped = shop.within(main, &["db", "stop", "--all"]).succeeds();
+    stopped.says(&["servers of missing worktrees are still running: `calve db gc` lists them\n"]);
+    for (answer, servers) in [("n\n", 2), ("y\n", 1)] {
+        let mut terminal = Terminal::new(&shop.within(main, &["db", "gc"]).command());
+        let listed = terminal.after("Discard all of this data with its changes, and end its servers? [y/N]", answer);
+        assert!(listed.contains(&format!("`{name}`  orphaned")), "{listed}");
+        let (code, said) = terminal.end();
+        assert_eq!((code, shop.servers().len()), (Some(0), servers), "{said}");
+    }
+    assert_eq!(shop.data().len(), 1);
+    let silent = shop.within(main, &["db", "stop", "--all"]).succeeds();
+    assert!(!silent.stderr.contains("missing"), "{}", silent.stderr);
 }
 
 #[test]

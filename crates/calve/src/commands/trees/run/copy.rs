@@ -6,7 +6,9 @@ use calve_core::overlay_run::{Changes, ChangesUse, PrivateOverlay};
 use calve_core::{CancelToken, CloneOptions, CloneReport, Error};
 use calve_receipt::human::{count, counted};
 
-use crate::failure::{FAILED, Failure, USAGE};
+use crate::failure::{Failure, USAGE};
+use crate::host::Program;
+use crate::wording::word;
 use crate::{home, output, real_path, wording};
 
 pub(super) struct PrivateCopy {
@@ -83,6 +85,17 @@ pub(super) fn set_aside(copy: &mut PrivateCopy) {
     }
 }
 
+/// Names what [`set_aside`] kept of trees of this name: its message may have gone with the terminal.
+pub(super) fn say_set_aside(directory: &Path, tree: &Path) {
+    let all = fs_err::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    for path in all.filter(|path| path.file_stem() == tree.file_name()) {
+        let (shown, word) = (ShownPath(&path), word(&path));
+        output::note(&format!(
+            "an earlier run's changes are still in `{shown}`: copy what you need, then calve rm {word}"
+        ));
+    }
+}
+
 fn free_name_beside(tree: &Path) -> PathBuf {
     let mut name = tree.file_name().unwrap_or_default().to_os_string();
     name.push(".run");
@@ -115,9 +128,7 @@ pub(super) fn outside(dst: &Path, tree: &Path) -> Result<PathBuf, Failure> {
 
 /// Returns the directory for changes while the command runs. Fails if it is in `tree`, where the command would see it.
 pub(super) fn changes_directory(tree: Option<&Path>) -> Result<PathBuf, Failure> {
-    let home = home::directory()
-        .map_err(|why| Failure::stated(FAILED, format!("no directory for changes: {why}"), "set CALVE_HOME"))?;
-    let changes = home.join("runs");
+    let changes = calve_env::required_home(&Program, "changes")?.join("runs");
     // Check before creating anything.
     let there = changes.ancestors().find(|above| above.exists()).unwrap_or(&changes);
     if let Some(tree) = tree

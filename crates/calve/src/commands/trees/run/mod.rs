@@ -11,7 +11,7 @@ use calve_core::{CancelToken, Error};
 use calve_receipt::human::size;
 use calve_receipt::{CloneReceipt, RunReceipt, path};
 
-use self::copy::{PrivateCopy, changes_directory, keep_beside, keep_copy, outside, set_aside, summary};
+use self::copy::{PrivateCopy, changes_directory, keep_beside, keep_copy, outside, say_set_aside, set_aside, summary};
 use crate::cli::run::RunArguments;
 use crate::failure::Failure;
 use crate::{consent, output, real_path, sys};
@@ -22,7 +22,9 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
     let root = here.ancestors().find(|directory| directory.join(".git").symlink_metadata().is_ok());
     let tree = real_path::resolve(arguments.tree.as_deref().or(root).unwrap_or(&here))?;
     let keep = arguments.keep.as_deref().map(|dst| outside(dst, &tree)).transpose()?;
-    let mut overlay = PrivateOverlay::new(&tree, &changes_directory(Some(&tree))?)?;
+    let directory = changes_directory(Some(&tree))?;
+    say_set_aside(&directory, &tree);
+    let mut overlay = PrivateOverlay::new(&tree, &directory)?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);
     if arguments.json || arguments.diff {
