@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use calve_testkit::{FileSystem, assert_same};
+use calve_testkit::{FileSystem, SplitMix64, assert_same, differences, random, rounds};
 use rustix::process::Signal;
+use serde_json::Value;
 
 use super::repo::{Repo, git, is_as_git_makes_it, is_clean, opened_by_status, write};
 use crate::process::send;
@@ -78,6 +79,61 @@ fn the_main_worktree_becomes_a_subvolume() {
     is_clean(&path);
     assert!(path.join(".git").is_file() && !path.join("untracked").exists());
     is_as_git_makes_it(&repo, &path);
+}
+
+/// So the conversion need not ask what would be lost: whatever a worktree has, the subvolume has it too.
+#[test]
+fn a_conversion_keeps_everything_of_random_worktrees() {
+    let Some(repo) = Repo::on(FileSystem::Btrfs) else { return };
+    let mut chance = SplitMix64::new(41);
+    for round in 0..rounds(20).max(4) {
+        let path = repo.spot.join(format!("proj.{round}"));
+        // A linked worktree, or a repository of its own, whose references and objects are inside.
+        let is_linked = round % 2 == 0;
+        if is_linked {
+            repo.git(["worktree", "add", "-q", "-b", &format!("b{round}"), path.to_str().unwrap()]);
+        } else {
+            repo.git(["clone", "-q", ".", path.to_str().unwrap()]);
+        }
+        let files = git(&path, ["ls-files", "-z"]);
+        let files: Vec<&str> = files.split('\0').filter(|file| !file.is_empty() && *file != "link").collect();
+        for _ in 0..chance.below(5) {
+            fs_err::write(path.join(chance.pick(&files)), chance.bytes(3000)).unwrap();
+            match chance.below(4) {
+                0 => _ = git(&path, ["add", "-A"]),
+                1 => _ = git(&path, ["stash", "-q"]),
+                2 => _ = git(&path, ["commit", "-q", "-a", "--allow-empty", "-m", "x"]),
+                _ => _ = git(&path, ["update-ref", &format!("refs/worktree/{}", chance.below(9)), "HEAD"]),
+            }
+        }
+        for place in ["new", "node_modules/new", "target", "src/deep"] {
+            let (seed, entries) = (chance.next_u64(), chance.below(60));
+            random(path.join(place), seed, entries);
+        }
+        write(&path.join("note"), "only here\n");
+        let facts = || {
+            let facts =
+                ["status --porcelain --ignored", "ls-files --stage", "for-each-ref", "stash list", "rev-parse HEAD"];
+            facts.map(|words| git(&path, words.split(' ')))
+        };
+        let unsaved = || repo.calve(["remove", "--json"]).arg(&path).fails(1).json()["unsaved"].clone();
+        let (before, listed) = (facts(), if is_linked { unsaved() } else { Value::Null });
+        let copied = repo.spot.join("copied");
+        let cp = Command::new("cp").args(["-a", "--reflink=auto"]).arg(&path).arg(&copied).status();
+        assert!(cp.unwrap().success() && !is_subvolume(&path));
+        repo.calve(["convert"]).arg(&path).within(&repo.spot).succeeds();
+        assert!(is_subvolume(&path));
+        // Only the index has changed, which knows the inodes of the files.
+        let differences = differences(&copied, &path, &[]);
+        let others: Vec<_> = differences
+            .iter()
+            .filter(|line| !line.starts_with("`.git/index`") && !line.starts_with("`.git`: mtime"))
+            .collect();
+        assert!(others.is_empty(), "round {round}: {others:#?}");
+        assert_eq!(facts(), before, "round {round}");
+        assert!(!is_linked || unsaved() == listed, "round {round}");
+        fs_err::remove_dir_all(&copied).unwrap();
+    }
 }
 
 #[test]
