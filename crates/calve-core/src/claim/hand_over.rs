@@ -119,7 +119,7 @@ pub(crate) fn available(
 fn in_set(set: &Set, source: &Source, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<(), ClaimRefusal> {
     let mut available = Err(ClaimRefusal::but_wanted("no spare is ready"));
     for found in spares_for(set, parent, options)? {
-        if let Some(head) = found.head()?.filter(|head| fitness(head, source).is_ok()) {
+        if let Some(head) = found.head()?.filter(|head| fitness(&found, head, source).is_ok()) {
             available = check_cow(head.cow, options);
             if available.is_ok() {
                 break;
@@ -237,7 +237,7 @@ fn claim_one(
         found.discard();
         Err(ClaimRefusal::but_wanted(why))
     };
-    if let Err(why) = fitness(&record.head, part.source) {
+    if let Err(why) = fitness(found, &record.head, part.source) {
         return unfit(why);
     }
     check_cow(record.head.cow, part.options)?;
@@ -274,8 +274,8 @@ fn claim_one(
     Ok(Spare { report, differences, whole, names, wanted: !set.paused })
 }
 
-/// Fails with the reason if the record does not belong to this source, mount and boot.
-pub(crate) fn fitness(head: &Head, source: &Source) -> Result<(), &'static str> {
+/// Fails with the reason if the record does not belong to this source, to these mounts and this boot.
+pub(crate) fn fitness(found: &SpareDirectory, head: &Head, source: &Source) -> Result<(), &'static str> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     if head.boot != sys::boot_identity() {
         return Err("it was built before the system was started");
@@ -286,8 +286,8 @@ pub(crate) fn fitness(head: &Head, source: &Source) -> Result<(), &'static str> 
     if head.device != source.identity().0 || head.root.inode != source.identity().1 {
         return Err("the source is another directory than the one it was built from");
     }
-    if sys::mount_identity(source.directory()) != Ok(head.mount) {
-        return Err("the source's file system was mounted again, or is seen through another mount");
+    if [source.directory(), found.directory.as_fd()].map(sys::mount_identity) != head.mounts.map(Ok) {
+        return Err("the source's file system, or its own, was mounted again, or is seen through another mount");
     }
     Ok(())
 }

@@ -75,7 +75,8 @@ impl RecordedState {
 pub(crate) struct Head {
     /// The kernel's boot in which it was built: a crash may lose writes, and keep the times.
     pub(crate) boot: String,
-    pub(crate) mount: u64,
+    /// The mounts of the source and of the spare: one that was away may have been written to.
+    pub(crate) mounts: [u64; 2],
     /// Since 1970.
     pub(crate) built_ns: u64,
     pub(crate) device: u64,
@@ -89,15 +90,15 @@ pub(crate) struct Head {
     body_hash: [u8; 32],
 }
 
-const MAGIC: &[u8; 8] = b"calvesp1";
+const MAGIC: &[u8; 8] = b"calvesp2";
 const BOOT_BYTES: usize = 8;
-const HEAD_BYTES: usize = 8 + BOOT_BYTES + 8 * 3 + RecordedState::BYTES + 8 * 5 + 32 + 32;
+const HEAD_BYTES: usize = 8 + BOOT_BYTES + 8 * 4 + RecordedState::BYTES + 8 * 5 + 32 + 32;
 
 impl Head {
     fn write(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(self.boot.bytes().chain(std::iter::repeat(0)).take(BOOT_BYTES));
-        bytes.extend([self.mount, self.built_ns, self.device].map(u64::to_le_bytes).as_flattened());
+        bytes.extend([self.mounts[0], self.mounts[1], self.built_ns, self.device].map(u64::to_le_bytes).as_flattened());
         self.root.write(&mut bytes);
         let numbers = [u64::from(self.cow), self.entries, self.apparent_bytes, self.written_bytes, self.body_length];
         bytes.extend(numbers.map(u64::to_le_bytes).as_flattened());
@@ -115,7 +116,7 @@ impl Head {
         let mut rest = Bytes(head.get(8 + BOOT_BYTES..)?);
         Some(Self {
             boot: String::from_utf8_lossy(boot).trim_end_matches('\0').to_owned(),
-            mount: rest.u64()?,
+            mounts: [rest.u64()?, rest.u64()?],
             built_ns: rest.u64()?,
             device: rest.u64()?,
             root: RecordedState::read(&mut rest)?,

@@ -12,6 +12,7 @@ use super::stage::StagedTree;
 use crate::error::{Error, IoContext};
 use crate::options::CloneOptions;
 use crate::progress::CancelToken;
+use crate::remove::foreign::{is_mine, keeps_others};
 use crate::staging::{RootKind, inherit_nothing};
 use crate::sys;
 use crate::tree::fill::metadata::keep_directory;
@@ -101,9 +102,7 @@ impl EmptyDirectory {
             return no("it is a mount point");
         }
         let parent = rustix::fs::fstat(destination.parent()).io(Operation::Stat, path)?;
-        let user = rustix::process::geteuid();
-        let is_sticky = Mode::from_raw_mode(parent.st_mode).contains(Mode::SVTX);
-        if is_sticky && !user.is_root() && ![parent.st_uid, stat.st_uid].contains(&user.as_raw()) {
+        if keeps_others(&parent) && !is_mine(&stat) {
             return no("it belongs to another user, and the directory that it is in has the sticky bit");
         }
         Ok(Some(Self { opened, stat }))

@@ -199,8 +199,11 @@ impl ApplyRequest<'_> {
         let (mut taken, mut sealed, mut timed) = (HashSet::new(), Vec::new(), BTreeSet::new());
         let mut moves: Vec<Move> = Vec::new();
         let mut places = vec![PathBuf::new()];
-        let mut tree = Directories::new(self.lower);
+        let (mut tree, mut checked) = (Directories::new(self.lower), None);
         for change in changes {
+            if checked.replace(change.path.parent()) != Some(change.path.parent()) {
+                self.check_above(change, &mut tree)?;
+            }
             let old = self.check(change, &mut tree)?;
             // Asked only here: later the hidden place has given the root a new time, and a missing entry cannot go.
             if old.is_none() && change.after.is_some() && self.may_be_removed(&change.path)? {
@@ -246,6 +249,21 @@ impl ApplyRequest<'_> {
         let kind = listed.map(EntryKind::from);
         let has_changed = stat.as_ref().is_some_and(|stat| self.is_new(stat));
         if kind != change.before || has_changed { Err(self.changed(change)) } else { Ok(stat) }
+    }
+
+    /// Fails if a directory above the change's entry may be another one than when the command began: its entries would
+    /// look unchanged. A rename gives that directory a new change time, and also the one that it is now in.
+    fn check_above(&self, change: &Change, tree: &mut Directories<'_>) -> Result<(), Error> {
+        let mut is_below_new = false;
+        for directory in change.path.ancestors().skip(1) {
+            let stat = sys::unless_gone(tree.entry(directory)).io(Operation::Stat, full_path(self.tree, directory))?;
+            let is_new = stat.is_some_and(|stat| self.is_new(&stat));
+            if is_new && is_below_new {
+                return Err(self.changed(change));
+            }
+            is_below_new = is_new;
+        }
+        Ok(())
     }
 
     fn changed(&self, change: &Change) -> Error {

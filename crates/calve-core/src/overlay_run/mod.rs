@@ -24,7 +24,7 @@ use crate::remove::sweep::sweep_hidden;
 use crate::report::CloneReport;
 use crate::strategy::overlay::OverlayState;
 use crate::sys::{self, Denial, Steps};
-use crate::tree::location::DIRECTORY;
+use crate::tree::location::{DIRECTORY, is_at};
 use crate::tree::lock::Purpose;
 use crate::tree::node::full_path;
 use crate::tree::source::Source;
@@ -42,7 +42,8 @@ use xattrs::RootState;
 
 /// A private copy, with the changes of its commands.
 pub struct PrivateOverlay {
-    tree: PathBuf,
+    /// Open, so that no other directory can get its inode number.
+    tree: Source,
     state: OverlayState,
     /// The root as it was before the command ran.
     began: RootState,
@@ -119,38 +120,38 @@ impl PrivateOverlay {
             .and_then(|upper| RootState::read(upper.as_fd(), &ClosedEntries::default()))
             .io(Operation::CreateUpper, &state.path)?;
         sweep_hidden(state.parent.as_fd(), state.path.parent().unwrap_or(&state.path), Purpose::Overlay)?;
-        Ok(Self { tree: tree.to_path_buf(), state, began, closed: ClosedEntries::default() })
+        Ok(Self { tree: source, state, began, closed: ClosedEntries::default() })
     }
 
     /// Makes `command` see the overlay. The changes are kept while one of its processes lives.
     pub fn contain(&self, command: &mut Command, working_directory: &Path) -> Result<StartRefusal, Error> {
         let [upper, work] = ["upper", "work"].map(|name| self.state.path.join(name));
-        let (paths, lock) = ([&*self.tree, &upper, &work], self.state.lock.descriptor());
+        let (paths, lock) = ([self.tree(), &upper, &work], self.state.lock.descriptor());
         let steps = sys::contain(command, paths, lock, working_directory);
         let steps = steps.io(Operation::MountOverlay, working_directory)?;
-        Ok(StartRefusal { steps, tree: self.tree.clone(), working_directory: working_directory.to_path_buf() })
+        Ok(StartRefusal { steps, tree: self.tree().to_path_buf(), working_directory: working_directory.to_path_buf() })
     }
 
     /// Returns the moment after which changes of the tree count for [`PrivateOverlay::apply`]. Takes up to 10 ms, a tick
     /// of file clocks, or up to a second where those have whole seconds.
     pub fn base_state(&self) -> Result<BaseState, Error> {
-        self.now(&open_directory(&self.tree)?).map(BaseState)
+        self.now(&open_directory(self.tree())?).map(BaseState)
     }
 
     fn now(&self, layer: &OwnedFd) -> Result<Since, Error> {
-        rustix::fs::fstat(layer).map(|stat| Since::now(&stat)).io(Operation::Stat, &self.tree)
+        rustix::fs::fstat(layer).map(|stat| Since::now(&stat)).io(Operation::Stat, self.tree())
     }
 
     /// Returns the original directory.
     pub fn tree(&self) -> &Path {
-        &self.tree
+        self.tree.path()
     }
 
     /// Lists the changes, sorted by path: entries that differ from the tree in kind, mode, owner, contents or extended
     /// attributes. A process that still runs may change more. [`ChangesUse::Apply`] waits for the same.
     pub fn changes(&mut self, use_of_them: ChangesUse) -> Result<Changes, Error> {
-        let state = sys::open_at(CWD, self.state.path.as_path(), DIRECTORY).io(Operation::Compare, &self.tree)?;
-        self.closed.open(state.as_fd(), c"upper").io(Operation::Compare, &self.tree)?;
+        let state = sys::open_at(CWD, self.state.path.as_path(), DIRECTORY).io(Operation::Compare, self.tree())?;
+        self.closed.open(state.as_fd(), c"upper").io(Operation::Compare, self.tree())?;
         let layers = self.layers()?;
         let since = (use_of_them == ChangesUse::Apply).then(|| self.now(&layers[1])).transpose()?;
         let touched = self.list(&layers, ListingScope::Touched)?;
@@ -159,7 +160,7 @@ impl PrivateOverlay {
     }
 
     fn list(&self, [lower, upper]: &[OwnedFd; 2], scope: ListingScope) -> Result<Vec<Change>, Error> {
-        changes::changes(&self.layer(upper.as_fd()), lower.as_fd(), &self.tree, scope)
+        changes::changes(&self.layer(upper.as_fd()), lower.as_fd(), self.tree(), scope)
     }
 
     fn layer<'a>(&'a self, upper: BorrowedFd<'a>) -> Layer<'a> {
@@ -176,7 +177,7 @@ impl PrivateOverlay {
         let mut pairs = (0..now.len().max(shown.touched.len())).map(|at| [now.get(at), shown.touched.get(at)]);
         let other = pairs.find(|[now, shown]| now != shown);
         match other.and_then(|pair| pair.into_iter().flatten().map(|change| &change.path).min()) {
-            Some(path) => Err(PrivateError::ChangedSinceShown(full_path(&self.tree, path)).into()),
+            Some(path) => Err(PrivateError::ChangedSinceShown(full_path(self.tree(), path)).into()),
             None => Ok(now),
         }
     }
@@ -197,7 +198,7 @@ impl PrivateOverlay {
         let read = |root: &OwnedFd, kind| match kind {
             Some(EntryKind::File | EntryKind::Symlink) => changes::version(root.as_fd(), &change.path, most)
                 .map(Some)
-                .io(Operation::Read, self.tree.join(&change.path)),
+                .io(Operation::Read, self.tree().join(&change.path)),
             _ => Ok(None),
         };
         let [lower, upper] = self.layers()?;
@@ -213,9 +214,12 @@ impl PrivateOverlay {
     /// [`PrivateError::HalfApplied`].
     pub fn apply(&self, shown: &Changes, since: &BaseState, cancel: &CancelToken) -> Result<(), Error> {
         let layers = self.layers()?;
+        if !is_at(self.tree.directory(), CWD, self.tree()) {
+            return Err(PrivateError::ChangedMeanwhile(self.tree().to_path_buf()).into());
+        }
         let changes = self.unchanged(&layers, shown)?;
         let (lower, upper) = (layers[0].as_fd(), self.layer(layers[1].as_fd()));
-        let (tree, shown) = (&self.tree, Some(shown.since.unwrap_or(since.0)));
+        let (tree, shown) = (self.tree(), Some(shown.since.unwrap_or(since.0)));
         ApplyRequest { tree, real_path: tree, lower, upper, since: Some(since.0), shown, cancel }.apply(&changes)
     }
 
@@ -228,7 +232,7 @@ impl PrivateOverlay {
         let below: Vec<_> = below.map(|change| Change { is_different: true, ..change }).collect();
         let (upper, cancel) = (self.layer(layers[1].as_fd()), &options.cancel);
         let (tree, since, shown) = (dst, None, None);
-        let report = clone_and_change(&self.tree, dst, options, |staged| {
+        let report = clone_and_change(self.tree(), dst, options, |staged| {
             let (real_path, lower) = (&staged.path(), staged.root()?);
             ApplyRequest { tree, real_path, lower, upper, since, shown, cancel }.apply(&below)
         })?;
@@ -256,7 +260,7 @@ impl PrivateOverlay {
     }
 
     fn layers(&self) -> Result<[OwnedFd; 2], Error> {
-        Ok([open_directory(&self.tree)?, open_directory(&self.state.path.join("upper"))?])
+        Ok([open_directory(self.tree())?, open_directory(&self.state.path.join("upper"))?])
     }
 
     /// Deletes the changes. Returns false if processes that the commands left behind still use them: another overlay in

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::{Access, AtFlags, FileType, OFlags, Stat};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::Error;
@@ -48,11 +48,13 @@ fn find(location: &Location) -> Option<Arc<Node>> {
             Ok(None) => continue,
             Err(Foreign) => return Some(node),
         };
-        let can_be_emptied = may_empty(directory.as_fd());
+        let Ok(stat) = rustix::fs::fstat(&directory) else { continue };
+        let (can_be_emptied, keeps_others) = (may_empty(directory.as_fd(), &stat), keeps_others(&stat));
         let Ok(mut listing) = Listing::new(directory.as_fd(), &mut buffer) else { continue };
         while let Some(Ok(entry)) = listing.next() {
             // An empty directory goes with its parent.
-            if !can_be_emptied {
+            let is_own = || sys::stat_at(&directory, entry.name).is_ok_and(|stat| is_mine(&stat));
+            if !can_be_emptied || keeps_others && !is_own() {
                 return Some(node);
             }
             if matches!(entry.kind, FileType::Directory | FileType::Unknown) {
@@ -79,13 +81,18 @@ fn open(parent: BorrowedFd<'_>, name: &CStr) -> Result<Option<OwnedFd>, Foreign>
     }
 }
 
-/// Returns whether this user may delete the entries of a directory. An owner without permission takes it.
-fn may_empty(directory: BorrowedFd<'_>) -> bool {
+/// Returns whether this user may delete entries of its own in a directory. An owner without permission takes it.
+fn may_empty(directory: BorrowedFd<'_>, stat: &Stat) -> bool {
     let wanted = Access::WRITE_OK | Access::EXEC_OK;
-    rustix::fs::fstat(directory).is_ok_and(|stat| is_mine(&stat))
-        || !matches!(rustix::fs::accessat(directory, c".", wanted, AtFlags::EACCESS), Err(Errno::ACCESS))
+    is_mine(stat) || !matches!(rustix::fs::accessat(directory, c".", wanted, AtFlags::EACCESS), Err(Errno::ACCESS))
 }
 
-fn is_mine(stat: &Stat) -> bool {
+/// Returns whether the sticky bit of a directory keeps this user from removing and renaming other users' entries.
+pub(crate) fn keeps_others(directory: &Stat) -> bool {
+    let is_sticky = Mode::from_raw_mode(directory.st_mode).contains(Mode::SVTX);
+    is_sticky && !is_mine(directory) && !rustix::process::geteuid().is_root()
+}
+
+pub(crate) fn is_mine(stat: &Stat) -> bool {
     stat.st_uid == rustix::process::geteuid().as_raw()
 }

@@ -7,6 +7,7 @@ use rustix::fs::{AtFlags, CWD, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{Error, IoContext, Protection};
+use crate::remove::foreign::refuse_what_cannot_be_deleted;
 use crate::sys;
 use crate::tree::location::{Location, identity, is_inside};
 use crate::vocabulary::operation::Operation;
@@ -19,7 +20,7 @@ const OF_THE_SYSTEM: [&str; 17] = [
 const OF_MACOS: [&str; 6] = ["/private", "/Applications", "/Library", "/System", "/Users", "/Volumes"];
 
 /// Refuses the root, system directories, mount points, trees with mounts below, protected places and their ancestors,
-/// and ancestors of the current directory. Goes by identity, not by spelling.
+/// ancestors of the current directory, and trees that this user cannot delete. Goes by identity, not by spelling.
 pub(crate) fn check(location: &Location, protect: &[PathBuf]) -> Result<(), Error> {
     let path = location.path();
     let Some(stat) = location.stat()? else { return Err(Error::Missing(path.to_path_buf())) };
@@ -51,7 +52,7 @@ pub(crate) fn check(location: &Location, protect: &[PathBuf]) -> Result<(), Erro
             return refuse(Protection::Contains(protected.clone()));
         }
     }
-    Ok(())
+    refuse_what_cannot_be_deleted(location)
 }
 
 fn is_at(path: &str, directory: (u64, u64)) -> bool {

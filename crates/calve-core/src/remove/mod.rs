@@ -1,7 +1,7 @@
 //! Removing: out of sight at once, deleted later.
 
 pub(crate) mod delete;
-mod foreign;
+pub(crate) mod foreign;
 pub(crate) mod guard;
 pub(crate) mod place;
 pub(crate) mod sweep;
@@ -13,17 +13,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{Access, AtFlags, FileType, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{Error, IoContext, Protection};
-use crate::vocabulary::operation::Operation;
-use crate::vocabulary::reason::WarningCode;
-
 use crate::options::{Background, RemovalWait, RemoveOptions};
 use crate::progress::CancelToken;
 use crate::remove::delete::{Deletion, delete, delete_directory};
-use crate::remove::foreign::refuse_what_cannot_be_deleted;
+use crate::remove::foreign::{is_mine, keeps_others};
 use crate::remove::place::remove_place;
 use crate::remove::sweep::delete_with_lock;
 use crate::remove::trash::GITIGNORE;
@@ -32,6 +29,8 @@ use crate::sys;
 use crate::tree::location::{DIRECTORY, Location, identity};
 use crate::tree::lock::{Lock, Purpose, Reach, recognise};
 use crate::vocabulary::hidden_name::templates_directory;
+use crate::vocabulary::operation::Operation;
+use crate::vocabulary::reason::WarningCode;
 
 /// Removes the entry at `path`.
 ///
@@ -59,7 +58,6 @@ pub fn remove_opened(path: &Path, directory: BorrowedFd<'_>, options: &RemoveOpt
 pub fn move_to_trash(path: &Path, options: &RemoveOptions) -> Result<(), Error> {
     let location = open(path)?;
     guard::check(&location, &options.protect)?;
-    refuse_what_cannot_be_deleted(&location)?;
     let (_, lock) = trash::move_in(location.parent(), location.name(), location.parent_path(), None)?;
     lock.leave();
     Ok(())
@@ -109,7 +107,6 @@ pub fn delete_in_place(path: &Path, options: &RemoveOptions) -> Result<(), Error
 pub fn check_removable(path: &Path, options: &RemoveOptions) -> Result<(), Error> {
     let location = open(path)?;
     guard::check(&location, &options.protect)?;
-    refuse_what_cannot_be_deleted(&location)?;
     check_own_name(&location)
 }
 
@@ -130,18 +127,14 @@ fn check_own_name(location: &Location) -> Result<(), Error> {
     let kind = sys::kind(stat);
     let is_unchangeable =
         |opened: sys::Result<OwnedFd>| opened.is_ok_and(|opened| sys::is_unchangeable(opened.as_fd()));
-    if is_unchangeable(sys::open_at(location.parent(), c".", DIRECTORY))
+    let is_kept = rustix::fs::fstat(location.parent()).is_ok_and(|parent| keeps_others(&parent)) && !is_mine(&stat);
+    if is_kept
+        || is_unchangeable(sys::open_at(location.parent(), c".", DIRECTORY))
         || matches!(kind, FileType::Directory | FileType::RegularFile) && is_unchangeable(location.open_at(sys::FILE))
     {
         return failed(Errno::PERM);
     }
-    let user = rustix::process::geteuid();
-    let is_anothers = |stat: &Stat| stat.st_uid != user.as_raw();
-    let is_kept = |parent: Stat| Mode::from_raw_mode(parent.st_mode).contains(Mode::SVTX) && is_anothers(&parent);
-    match rustix::fs::fstat(location.parent()).is_ok_and(is_kept) && !user.is_root() {
-        true if is_anothers(&stat) => failed(Errno::PERM),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 fn open(path: &Path) -> Result<Location, Error> {
@@ -173,7 +166,6 @@ fn remove_directory(
     report: &mut RemoveReport,
 ) -> Result<(), Error> {
     let deletion = Deletion::new(options.threads, &options.progress, &options.cancel);
-    refuse_what_cannot_be_deleted(location)?;
     match trash::move_in(location.parent(), location.name(), location.parent_path(), expected) {
         Ok((trashed, lock)) if options.wait == RemovalWait::No => {
             lock.leave();

@@ -71,7 +71,6 @@ impl Volumes {
         let file_system = kin.unwrap_or(device);
         let subvolume =
             if self.exact && rules == SpaceRules::Btrfs { exact_subvolume(directory.as_fd()) } else { None };
-        let path = path();
         known.push(Arc::new(Volume {
             device,
             file_system,
@@ -80,7 +79,7 @@ impl Volumes {
             rules,
             subvolume,
             directory,
-            path,
+            path: path(),
         }));
         Ok(Arc::clone(&known[device as usize]))
     }

@@ -98,7 +98,8 @@ fn fill(set: &Set, found: &SpareDirectory, src: &Path, built_ns: u64, options: &
     let moment = stable::begin(&source, options.mounts)?.moment;
     let mut taken = record::take(&source, &exclude, moment, Writers::Possible, options)?;
     check_room(&source, &taken, &destination, options)?;
-    taken.head.mount = sys::mount_identity(source.directory()).io(Operation::Stat, src)?;
+    let mount = |directory| sys::mount_identity(directory).io(Operation::Stat, src);
+    taken.head.mounts = [mount(source.directory())?, mount(found.directory.as_fd())?];
     taken.head.built_ns = built_ns;
     let notes = Notes::default();
     let kind = if set.definition.shape.staged { RootKind::Subvolume } else { RootKind::Closed };
@@ -177,7 +178,7 @@ pub(super) fn sweep(set: &Set, source: Option<&Source>, deletion: &Deletion) -> 
     for found in set.spares()? {
         let Some(_lock) = found.lock()? else { continue };
         let pair = found.head()?.zip(source);
-        if pair.is_none_or(|(head, source)| fitness(&head, source).is_err()) {
+        if pair.is_none_or(|(head, source)| fitness(&found, &head, source).is_err()) {
             delete(found.parent.as_fd(), &found.name, found.path(), deletion)?;
             removed += 1;
         }

@@ -174,7 +174,7 @@ impl Spares {
                 (None, _) if found.has_tree() => Some("it did not fit its source any more"),
                 (None, _) => Some("it was not finished"),
                 (Some(_), None) => Some("the source is missing"),
-                (Some(head), Some(source)) => hand_over::fitness(head, source).err(),
+                (Some(head), Some(source)) => hand_over::fitness(&found, head, source).err(),
             };
             let fit = if busy { Readiness::Building } else { Readiness::Ready };
             described.spares.push(SpareState {

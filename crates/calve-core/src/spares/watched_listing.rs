@@ -62,7 +62,7 @@ impl Spares {
         let sets = home.sets(Some(&SpareSource::Directory(real)))?;
         for set in sets.into_iter().filter(|set| set.definition.shape == shape) {
             for found in set.spares()? {
-                let Some(record) = found.record()?.filter(|record| fitness(&record.head, &source).is_ok()) else {
+                let Some(record) = found.record()?.filter(|one| fitness(&found, &one.head, &source).is_ok()) else {
                     continue;
                 };
                 let Some(changed) = ask(&self.home, &found.id(&set)) else { continue };

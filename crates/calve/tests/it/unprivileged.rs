@@ -10,7 +10,7 @@ use calve_testkit::{
 use rustix::fs::FileType;
 use serde_json::{Value, json};
 
-use crate::program::{Calve, Reachable, cp, rm};
+use crate::program::{Calve, Reachable, calve, cp, rm};
 use crate::spot::{Spot, eventually_nothing_left, leftovers, names, nothing_left};
 
 /// A spot and the program, both within reach of another user.
@@ -261,6 +261,31 @@ fn what_another_user_owns_in_a_tree_is_told_before_it_is_moved_away() {
     tree().dir("deep/root's");
     guest.runs(rm().args(["--wait", "it's/mine"])).succeeds();
     assert!(!guest.spot.join("it's/mine").exists());
+}
+
+#[test]
+fn what_a_sticky_bit_keeps_is_told_before_it_is_moved_away() {
+    let Some(guest) = Guest::on(FileSystem::Ext4) else { return };
+    guest.owns("");
+    let tree = || guest.spot.tree("s");
+    tree().file("deep/root's", b"1").mode("deep", 0o1777);
+    guest.owns("s");
+    guest.spot.tree("").owner("s/deep", 0, 0).owner("s/deep/root's", 0, 0);
+    let refused = |command: Calve| {
+        let ran = guest.runs(command).fails(1);
+        ran.says(&["delete what is in `s/deep`: Permission denied"]);
+        assert!(leftovers(&guest.spot).is_empty());
+    };
+    refused(rm().arg("s"));
+    refused(rm().args(["-n", "s"]));
+    guest.shell("mkdir new");
+    refused(calve(["cp", "--replace", "new", "s"]));
+    // The entries of its own and those of a directory of its own go.
+    guest.spot.tree("").owner("s/deep/root's", UnprivilegedUser::UID, UnprivilegedUser::GID);
+    guest.runs(rm().args(["-n", "s"])).succeeds();
+    guest.spot.tree("").owner("s/deep/root's", 0, 0).owner("s/deep", UnprivilegedUser::UID, UnprivilegedUser::GID);
+    guest.runs(rm().args(["--wait", "s"])).succeeds();
+    assert!(!guest.spot.join("s").exists());
 }
 
 #[test]

@@ -270,7 +270,7 @@ impl WatchedSource {
         let Ok(moment) = tracker.catch_up() else { return Ok(None) };
         // A watcher gets no events of mounts: an entry in a mount may equal its record, and differ after unmounting.
         let is_whole = || sys::mounts_below(source.directory()).is_ok_and(|mounts| mounts.is_empty());
-        if fitness(&record.head, &source).is_err() || !is_whole() {
+        if fitness(found, &record.head, &source).is_err() || !is_whole() {
             return Ok(None);
         }
         let exclude = Exclusions::new(&set.definition.shape.exclude)?;

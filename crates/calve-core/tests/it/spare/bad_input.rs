@@ -143,8 +143,34 @@ fn a_file_system_that_was_mounted_again_gets_no_old_spare() {
         let using = options(|options| options.spares = Some(SpareUse::kept_in(at_mount("spares"))));
         let report = clone_tree(&at_mount("src"), &at_mount("dst"), &using).unwrap();
         let reason = &report.refused.iter().find(|refusal| refusal.strategy == Strategy::Spare).unwrap().reason;
-        assert!(reason.starts_with("the source's file system was mounted again"), "{reason}");
+        assert!(reason.starts_with("the source's file system, or its own, was mounted again"), "{reason}");
         drop(spares);
+    }
+}
+
+/// While it was away, it may have been written to.
+#[test]
+fn a_spare_whose_file_system_was_mounted_again_is_not_handed_over() {
+    for file_system in DISKS {
+        let (Some(fixture), Some(away)) = (SpareFixture::new(file_system), Volume::new(file_system)) else { return };
+        Tree::new(fixture.src()).file("a", "1");
+        fs::create_dir(fixture.path("mount")).unwrap();
+        let mount = || calve_testkit::BindMount::new(away.path(), fixture.path("mount"));
+        let first = mount();
+        let mut options = SpareOptions::default();
+        options.at = Some(fixture.path("mount"));
+        fixture.spares.add(&SpareOrigin::Directory(fixture.src()), &options).unwrap();
+        assert_eq!(fixture.refill(), (1, 0));
+        assert_eq!(fixture.standing(), [(Readiness::Ready, None)]);
+        drop(first);
+        let _second = mount();
+        let reason = "the source's file system, or its own, was mounted again, or is seen through another mount";
+        assert_eq!(fixture.standing(), [(Readiness::Stale, Some(reason))]);
+        let report = clone_tree(&fixture.src(), &fixture.path("mount/dst"), &fixture.options()).unwrap();
+        assert_ne!(report.strategy, Strategy::Spare);
+        assert_eq!(fixture.refill(), (1, 1));
+        let report = clone_tree(&fixture.src(), &fixture.path("mount/dst2"), &fixture.options()).unwrap();
+        assert_eq!(report.strategy, Strategy::Spare);
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(
     let paths = paths(&arguments.paths);
     output::json_if(arguments.json, &DedupeReceipt { dry_run: arguments.dry_run, report: &report, paths })?;
     space::say_sharing(&report, arguments.dry_run);
-    space::complete(report.unreadable)
+    space::complete(report.unreadable, &report.skipped)
 }
 
 /// Returns the cache of hashes, or `None` without a home.

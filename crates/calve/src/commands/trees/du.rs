@@ -31,8 +31,6 @@ pub(crate) fn run(arguments: &DuArguments, cancel: &CancelToken) -> Result<(), F
     for warning in &usage.warnings {
         output::warn(&warning.message);
     }
-    if let Some(first) = usage.skipped.first() {
-        output::warn(&space::unreadable(usage.unreadable, first));
-    }
-    space::complete(usage.unreadable + missing.len() as u64)
+    space::complete(usage.unreadable, &usage.skipped)?;
+    if missing.is_empty() { Ok(()) } else { Err(Failure::reported(FAILED)) }
 }

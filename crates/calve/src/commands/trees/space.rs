@@ -45,13 +45,11 @@ fn between(min: u64, max: u64) -> String {
     if low == high { low } else { format!("{low} to {high}") }
 }
 
-pub(super) fn unreadable(number: u64, first: &SkippedEntry) -> String {
-    format!("{} could not be read (first: `{}`: {})", entries(number), ShownPath(&first.path), first.reason)
-}
-
-/// Fails like du(1) if some entries were unreadable, because the result does not cover them.
-pub(super) fn complete(unreadable: u64) -> Result<(), Failure> {
-    if unreadable == 0 { Ok(()) } else { Err(Failure::reported(FAILED)) }
+/// Fails like du(1) if some entries were unreadable, because the result does not cover them. Names the first one.
+pub(super) fn complete(unreadable: u64, skipped: &[SkippedEntry]) -> Result<(), Failure> {
+    let Some(SkippedEntry { path, reason }) = skipped.first() else { return Ok(()) };
+    output::warn(&format!("{} could not be read (first: `{}`: {reason})", entries(unreadable), ShownPath(path)));
+    Err(Failure::reported(FAILED))
 }
 
 pub(super) fn say_sharing(report: &DedupeReport, dry_run: bool) {
@@ -73,9 +71,6 @@ pub(super) fn say_sharing(report: &DedupeReport, dry_run: bool) {
     for left in &report.left_alone {
         let first = ShownPath(&left.first_path);
         output::note(&format!("left alone {}: {} (first: `{first}`)", counted(left.files, "file"), left.reason));
-    }
-    if let Some(first) = report.skipped.first() {
-        output::warn(&unreadable(report.unreadable, first));
     }
     report.warnings.iter().for_each(|warning| output::warn(&warning.message));
 }

@@ -216,6 +216,60 @@ fn what_changed_meanwhile_is_not_replaced() {
     }
 }
 
+/// A rename leaves the times of all that is in the directory.
+#[test]
+fn what_a_directory_brought_that_was_moved_in_meanwhile_is_not_replaced() {
+    let cases = [
+        ("tree/e", "echo 1 > e/deep"),
+        ("tree/e", "rm e/deep"),
+        ("tree/e", "chmod 600 e/deep"),
+        ("tree/e", "echo 1 > e/inner/deep; echo 2 > b"),
+        ("tree/e/inner", "rm e/inner/deep"),
+        ("tree/e", "chmod 700 e/inner"),
+        ("tree", "echo 1 > e/deep"),
+        ("tree", "rm a"),
+    ];
+    let elsewhere = places().map(|spot| (spot, cases[0]));
+    for (spot, (at, command)) in elsewhere.chain(cases.map(|case| (Spot::anywhere(), case))) {
+        let Some(spot) = place(spot) else { return };
+        spot.tree("tree").file("e/inner/deep", b"deep");
+        for name in ["deep", "inner/deep", "e/deep", "a"] {
+            spot.tree("prepared").file(name, b"precious");
+        }
+        assert!(Command::new("mkfifo").arg(spot.join("end")).status().unwrap().success());
+        let script = format!("{command}; echo > ../ready; read line < ../end");
+        let running = run(&spot, &["--apply"], &script).start();
+        eventually("the command runs", || spot.join("ready").exists());
+        fs_err::rename(spot.join(at), spot.join("away")).unwrap();
+        fs_err::rename(spot.join("prepared"), spot.join(at)).unwrap();
+        let before = fingerprint(spot.join("tree"));
+        fs_err::write(spot.join("end"), "\n").unwrap();
+        let ran = running.wait();
+        ran.ended(3);
+        ran.says(&["was changed while the command ran; nothing was applied", "tree.run"]);
+        before.assert_unchanged(spot.join("tree"));
+    }
+}
+
+/// New entries beside them are no reason to refuse.
+#[test]
+fn directories_that_others_use_meanwhile_take_changes() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    spot.tree("tree").file("e/inner/deep", b"deep");
+    let script = "echo 1 > e/inner/deep; touch ../ready; until test -e ../end; do sleep .01; done";
+    for busy in ["tree", "tree/e", "tree/e/inner"] {
+        let running = run(&spot, &["--apply"], script).start();
+        eventually("the command runs", || spot.join("ready").exists());
+        fs_err::write(spot.join(busy).join("new"), "2").unwrap();
+        fs_err::write(spot.join("end"), "").unwrap();
+        running.wait().ended(0);
+        assert_eq!(fs_err::read(spot.join("tree/e/inner/deep")).unwrap(), b"1\n", "{busy}");
+        for name in ["ready", "end"] {
+            fs_err::remove_file(spot.join(name)).unwrap();
+        }
+    }
+}
+
 /// A process that the command has left writes to the copy while the diff is printed.
 #[test]
 fn only_what_was_listed_is_applied() {
