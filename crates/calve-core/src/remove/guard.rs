@@ -24,20 +24,26 @@ const OF_MACOS: [&str; 6] = ["/private", "/Applications", "/Library", "/System",
 pub(crate) fn check(location: &Location, protect: &[PathBuf]) -> Result<(), Error> {
     let path = location.path();
     let Some(stat) = location.stat()? else { return Err(Error::Missing(path.to_path_buf())) };
-    if !sys::is_directory(stat) {
-        return Ok(());
-    }
     let refuse = |reason| Err(Error::Protected { path: path.to_path_buf(), reason });
+    let root = identity(&stat);
+    // A link may be the name of a protected directory.
+    let flags = if sys::is_directory(stat) { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+    let is_at = |path: &Path| {
+        rustix::fs::statat(CWD, path.components().as_path(), flags).is_ok_and(|stat| identity(&stat) == root)
+    };
+    if is_at(Path::new("/")) {
+        return refuse(Protection::Root);
+    }
+    if OF_THE_SYSTEM.iter().chain(&OF_MACOS).any(|path| is_at(Path::new(path))) {
+        return refuse(Protection::System);
+    }
+    if !sys::is_directory(stat) {
+        let named = protect.iter().find(|path| is_at(path));
+        return named.map_or(Ok(()), |path| refuse(Protection::Contains(path.clone())));
+    }
     let directory =
         location.open_at(sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW).io(Operation::OpenDirectory, path)?;
     let directory = directory.as_fd();
-    let root = identity(&stat);
-    if is_at("/", root) {
-        return refuse(Protection::Root);
-    }
-    if OF_THE_SYSTEM.iter().chain(&OF_MACOS).any(|path| is_at(path, root)) {
-        return refuse(Protection::System);
-    }
     if sys::is_mount_point(directory).io(Operation::FindMounts, path)? {
         return refuse(Protection::MountPoint(path.to_path_buf()));
     }
@@ -53,10 +59,6 @@ pub(crate) fn check(location: &Location, protect: &[PathBuf]) -> Result<(), Erro
         }
     }
     refuse_what_cannot_be_deleted(location)
-}
-
-fn is_at(path: &str, directory: (u64, u64)) -> bool {
-    rustix::fs::statat(CWD, path, AtFlags::empty()).is_ok_and(|stat| identity(&stat) == directory)
 }
 
 /// Returns whether the directory `inner` is `root` or inside it. Missing and deleted directories are not.

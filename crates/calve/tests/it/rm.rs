@@ -115,6 +115,15 @@ fn what_must_not_be_removed_is_refused() {
     refused(&["-rf", "home/"], &spot, "protected");
     refused(&["home/work/../../home"], &spot, "protected");
     refused(&["../home"], &home, "");
+    // The name of a directory, if only a link.
+    for name in [home.join("work"), spot.join("link"), spot.join("link/")] {
+        let ran = rm().arg("link").within(&spot).env("HOME", &name);
+        match name == home.join("work") {
+            true => _ = ran.arg("-n").succeeds(),
+            false => _ = ran.fails(1).says(&["refusing to remove `link`", "protected"]),
+        }
+        before.assert_unchanged(&spot);
+    }
     // The current directory, and those above it, however they are spelled.
     refused(&["../../work"], &spot.join("home/work/deep"), "current directory");
     refused(&[&spot.join("home/work").to_string_lossy()], &spot.join("home/work"), "current directory");
