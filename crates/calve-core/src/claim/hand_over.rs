@@ -238,7 +238,9 @@ fn claim_one(
         Err(ClaimRefusal::but_wanted(why))
     };
     if let Err(why) = fitness(found, &record.head, part.source) {
-        return unfit(why);
+        // An overlay has no spares, and tells nothing of the directory that it hides from `calve run`'s command.
+        let is_hidden = sys::magic(part.source.directory()) == Ok(sys::OVERLAY_MAGIC);
+        return if is_hidden { Err(ClaimRefusal::because(why)) } else { unfit(why) };
     }
     check_cow(record.head.cow, part.options)?;
     let (checked, mut differences, body) = match compare(part, set, found, &record) {

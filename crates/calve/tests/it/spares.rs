@@ -131,6 +131,21 @@ fn a_source_on_another_file_system_than_the_home_has_its_spares_beside_it() {
     nothing_left(&other);
 }
 
+/// It sees an overlay at the directory's path.
+#[test]
+fn a_command_in_a_private_copy_of_the_source_costs_no_spares() {
+    let Some(place) = Place::on(FileSystem::Ext4) else { return };
+    place.spares(&["add", "-q", "src"]).succeeds();
+    let program = calve_testkit::calve_binary();
+    let script = format!("{} cp --json . ../dst", program.display());
+    let run = place.with_home(calve(["run", "-q", "--", "sh", "-c", script.as_str()])).within(place.spot.join("src"));
+    assert_ne!(strategy(&run.succeeds()), "spare");
+    assert_same(place.spot.join("src"), place.spot.join("dst"));
+    place.settle();
+    assert_eq!(place.states(), ["ready"]);
+    assert_eq!(strategy(&place.cp(&["--json", "src", "dst-2"]).succeeds()), "spare");
+}
+
 #[test]
 fn spares_below_the_home_move_with_it() {
     let Some(mut place) = Place::on(FileSystem::Ext4) else { return };
