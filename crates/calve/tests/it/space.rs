@@ -59,6 +59,14 @@ fn links_name_what_they_lead_to_and_what_is_inside_is_refused() {
             calve(["dedupe", "-n", "--no-cache", "--against", against, inside]).within(volume.path()).fails(1);
         refused.says(&["is inside", "which `--against` leaves alone"]).hints();
     }
+    for [same, against] in [["a", "a"], ["to-a", "a"], ["a/.", "to-a"], ["a/x", "a/x"]] {
+        for option in ["-n", "-x"] {
+            let refused = calve(["dedupe", option, "--no-cache", "--against", against, same]).within(volume.path());
+            refused.fails(1).says(&["is the same as", "which `--against` leaves alone"]).hints();
+        }
+    }
+    // The others share with it.
+    assert_eq!(shared(&["--against", "a", "a", "b"]), 1);
 }
 
 #[test]

@@ -25,9 +25,14 @@ pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(
     for (path, kept) in trees.iter().flat_map(|path| options.against.iter().map(move |kept| (path, kept))) {
         // One that cannot be found is reported with the others.
         let (Ok(inner), Ok(outer)) = (fs_err::canonicalize(path), fs_err::canonicalize(kept)) else { continue };
-        // With `-x`, DIR may end above PATH.
-        if !arguments.one_file_system && inner != outer && inner.starts_with(outer) {
-            let text = format!("`{}` is inside `{}`, which `--against` leaves alone", ShownPath(path), ShownPath(kept));
+        // With `-x`, DIR may end above PATH. It may be one of several PATHs, which then share with it.
+        let (is_refused, place) = match inner == outer {
+            true => (trees.len() == 1, "the same as"),
+            false => (!arguments.one_file_system && inner.starts_with(outer), "inside"),
+        };
+        if is_refused {
+            let text =
+                format!("`{}` is {place} `{}`, which `--against` leaves alone", ShownPath(path), ShownPath(kept));
             let hint = "name a DIR beside it, or all of them as PATHs, without `--against`";
             return Err(Failure::stated(FAILED, text, hint));
         }
