@@ -149,6 +149,24 @@ impl<V: SpaceVisitor> Walker for SpaceWorker<'_, V> {
     }
 }
 
+/// Opens the trees, without those that this user may not read. Fails if that leaves none.
+pub(super) fn open_readable<'p>(
+    paths: impl Iterator<Item = &'p Path>,
+    troubles: &UnreadableEntries,
+) -> Result<Vec<Source>, Error> {
+    let mut refused = None;
+    let open = |path: &'p Path| match Source::open(path) {
+        Err(error) if error.is_errno(Errno::ACCESS) => {
+            troubles.add(path.to_path_buf(), reason(Errno::ACCESS));
+            refused = Some(error);
+            None
+        }
+        opened => Some(opened),
+    };
+    let roots = paths.filter_map(open).collect::<Result<Vec<_>, _>>()?;
+    refused.filter(|_| roots.is_empty()).map_or(Ok(roots), Err)
+}
+
 /// Marks the roots that are the same as an earlier one, or that the walk of another one reaches.
 pub(super) fn nested(roots: &[Source], mounts: Mounts) -> Result<Vec<bool>, Error> {
     let mut nested = vec![false; roots.len()];

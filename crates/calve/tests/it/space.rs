@@ -107,6 +107,33 @@ fn what_cannot_be_read_is_named_and_the_rest_is_counted() {
 }
 
 #[test]
+fn unreadable_operands_are_named_and_the_rest_is_done() {
+    let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
+    let content = SplitMix64::new(1).bytes(100_000);
+    let tree = Tree::new(volume.path()).file("a/x", &content).file("b/x", &content).dir("closed").mode("closed", 0);
+    let own = |tree: Tree, entry| tree.owner(entry, UnprivilegedUser::UID, UnprivilegedUser::GID);
+    ["a", "a/x", "b", "b/x"].into_iter().fold(tree, own);
+    let run = |arguments: &[&str]| {
+        let mut command = UnprivilegedUser::command(PROGRAM);
+        let output = command.args(arguments).current_dir(volume.path()).env("CALVE_HOME", "").output().unwrap();
+        let (said, told) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}{told}");
+        assert!(told.contains("closed") && told.to_lowercase().contains("permission denied"), "{told}");
+        said
+    };
+    let said = run(&["du", "--json", "closed", "a"]);
+    let receipt: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((&receipt["unreadable"], &receipt["skipped"][0]["path"]), (&1.into(), &"closed".into()), "{said}");
+    assert_eq!((&receipt["paths"][0]["path"], &receipt["total"]["entries"]["files"]), (&"a".into(), &1.into()));
+    let said = run(&["dedupe", "--no-cache", "--json", "a", "closed", "b"]);
+    let receipt: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((&receipt["unreadable"], &receipt["shared"]["files"]), (&1.into(), &1.into()), "{said}");
+    // Nothing is done where none is left, or where the others were to share with it.
+    assert_eq!(run(&["du", "closed"]), "");
+    assert_eq!(run(&["dedupe", "--no-cache", "--against", "closed", "a", "b"]), "");
+}
+
+#[test]
 fn sharing_fails_when_some_entries_could_not_be_read() {
     let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
     let content = SplitMix64::new(1).bytes(100_000);

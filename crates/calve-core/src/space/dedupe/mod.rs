@@ -13,7 +13,7 @@ mod report;
 mod share;
 mod source;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ use self::catalog::{Catalog, Collector, can_share, left_elsewhere};
 use self::finder::{Fate, Finder, Sharing};
 pub use self::report::{DedupeMode, DedupeOptions, DedupeReport, HashedFiles, LeftFiles, SharedFiles};
 use super::volumes::{Volume, Volumes};
-use super::walk::{UnreadableEntries, Walk, nested};
+use super::walk::{UnreadableEntries, Walk, nested, open_readable};
 use crate::error::{Error, IoContext};
 use crate::report::Warning;
 use crate::sys;
@@ -36,17 +36,16 @@ use crate::vocabulary::reason::WarningCode;
 /// Works on btrfs and XFS. Fails with [`Error::NoDedupe`] elsewhere.
 pub fn dedupe(paths: &[impl AsRef<Path>], options: &DedupeOptions) -> Result<DedupeReport, Error> {
     let begin = Instant::now();
-    let paths = options.against.iter().map(PathBuf::as_path).chain(paths.iter().map(AsRef::as_ref));
-    let mut roots = paths.map(Source::open).collect::<Result<Vec<_>, _>>()?;
+    let (volumes, troubles) = (Volumes::default(), UnreadableEntries::default());
     // No file may count twice. The first roots are those to share with: see `may_change`.
-    let asked = roots.split_off(options.against.len());
+    let mut roots = options.against.iter().map(|path| Source::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let asked = open_readable(paths.iter().map(AsRef::as_ref), &troubles)?;
     let nested = nested(&asked, options.mounts)?;
     // A tree to share with is not changed, even if it is also named among the others.
     let is_source = |root: &Source| roots.iter().any(|source| source.identity() == root.identity());
     let asked = asked.into_iter().zip(nested).filter(|(root, is_nested)| !is_nested && !is_source(root));
     let asked: Vec<_> = asked.map(|(root, _)| root).collect();
     roots.extend(asked);
-    let (volumes, troubles) = (Volumes::default(), UnreadableEntries::default());
     let threads = thread_count(options.threads);
     for root in &roots {
         refuse_where_impossible(root, &volumes)?;

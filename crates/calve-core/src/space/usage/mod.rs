@@ -14,10 +14,9 @@ use std::time::Instant;
 pub use self::report::{DiskUsage, DiskUsageOptions, PathUsage, Usage, UsageEntries};
 use self::tally::{SharedTally, Tally, TallyVisitor};
 use super::volumes::Volumes;
-use super::walk::{UnreadableEntries, Walk, nested};
+use super::walk::{UnreadableEntries, Walk, nested, open_readable};
 use crate::error::Error;
 use crate::tree::pool::thread_count;
-use crate::tree::source::Source;
 
 /// Measures the space that trees use and share, and that deleting them would free, by the extents of every file.
 ///
@@ -25,10 +24,10 @@ use crate::tree::source::Source;
 /// of files, except by some 300 bytes for each one with several names.
 pub fn disk_usage(paths: &[impl AsRef<Path>], options: &DiskUsageOptions) -> Result<DiskUsage, Error> {
     let begin = Instant::now();
-    let roots = paths.iter().map(|path| Source::open(path.as_ref())).collect::<Result<Vec<_>, _>>()?;
+    let troubles = UnreadableEntries::default();
+    let roots = open_readable(paths.iter().map(AsRef::as_ref), &troubles)?;
     let nested = nested(&roots, options.mounts)?;
     let volumes = Volumes::exact_where_possible();
-    let troubles = UnreadableEntries::default();
     let walk = Walk {
         roots: &roots,
         volumes: &volumes,
