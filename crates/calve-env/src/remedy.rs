@@ -11,11 +11,9 @@ pub enum Remedy {
     SetHome,
     #[error("set HOME, or CALVE_HOME to an absolute path")]
     SetUserHome,
-    #[error("name services in .calve.toml first")]
-    NameServices,
     #[error("name services in .calve.toml, then run `calve up`")]
-    NameAndStartServices,
-    #[error("`calve up` clones it")]
+    NameServices,
+    #[error("`calve up` clones it, or says why it cannot")]
     CloneData,
     #[error("name one of them: {}", .0.join(", "))]
     NameOneOf(Vec<String>),
