@@ -9,11 +9,9 @@ use calve_git::hooks::Hook;
 pub enum Remedy {
     #[error("set HOME, or CALVE_HOME to an absolute path")]
     SetHome,
-    #[error("name services in .calve.toml first")]
-    NameServices,
     #[error("name services in .calve.toml, then run `calve up`")]
-    NameAndStartServices,
-    #[error("`calve up` clones it")]
+    NameServices,
+    #[error("`calve up` clones it, or says why it cannot")]
     CloneData,
     #[error("name one of them: {}", .0.join(", "))]
     NameOneOf(Vec<String>),

@@ -314,7 +314,7 @@ impl<'h> Services<'h> {
             let remedy = match (names.is_empty(), self.wanted.is_empty()) {
                 (false, _) => Remedy::NameOneOf(names),
                 (true, false) => Remedy::CloneData,
-                (true, true) => Remedy::NameAndStartServices,
+                (true, true) => Remedy::NameServices,
             };
             Error::failed(text, remedy)
         })

@@ -131,6 +131,8 @@ pub enum Remedy {
         "free some space on its disk and try again; `calve down --force` ends it and loses what it could not write"
     )]
     ForceStop,
+    #[error("a client changed its password or users: undo that; `calve down --force` ends a service as it is")]
+    RestoreAccess,
     #[error("end it with `calve down --force`, which loses what it cannot write")]
     StopAnyway,
     #[error("keep the worktree, or lose its data: add `--lose-data` to this command")]

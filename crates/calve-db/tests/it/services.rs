@@ -198,6 +198,30 @@ fn a_server_that_cannot_write_its_data_goes_on_until_it_is_forced_to_end() {
     world.nothing_runs();
 }
 
+/// Space would not help.
+#[test]
+fn a_server_with_a_clients_password_goes_on_until_it_is_forced_to_end() {
+    let Some(world) = World::with(ordinary(), None) else { return };
+    let project = Project::new(world, Redis);
+    let (world, down) = (&project.world, || project.world.calve("down").within(&project.path));
+    let server = project.up();
+    let name = server["name"].as_str().unwrap();
+    world.query(Redis, &server, Redis.add());
+    world.set(&server, "requirepass", "x");
+    let why = [
+        "the server refused a command: NOAUTH Authentication required.",
+        "hint: a client changed its password or users: undo that; `calve down --force` ends a service as it is",
+    ];
+    down().fails(1, &why);
+    world.db(["stop", name]).fails(1, &why);
+    assert_eq!(project.server().unwrap()["pid"], server["pid"]);
+    down().arg("--force").succeeds();
+    let server = project.up();
+    assert_eq!(world.rows(Redis, &server), "1001");
+    down().succeeds();
+    world.nothing_runs();
+}
+
 /// A signal does not tell it what it may lose.
 #[test]
 fn a_server_whose_supervisor_does_not_answer_goes_on_until_it_is_forced_to_end() {

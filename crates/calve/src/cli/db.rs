@@ -261,9 +261,9 @@ pub(crate) struct RunArguments {
 /// Keep servers waiting for `calve db start` and `calve db run`
 ///
 /// Starts standby servers of TEMPLATE and returns when they are ready. Whenever one is taken, a process in the background starts the next.
-/// Without --size, lists the pools. Memory and disk limit a pool. Its servers stop after --idle without use, when the template changes, and
-/// with the session in which the pool was made (see setsid(2)), such as that of a terminal or a CI job. `--tcp` and `--strategy` always
-/// start a new server.
+/// Without TEMPLATE and --size, lists the pools. Memory and disk limit a pool. Its servers stop after --idle without use, when the
+/// template changes, and with the session in which the pool was made (see setsid(2)), such as that of a terminal or a CI job. `--tcp` and
+/// `--strategy` always start a new server.
 ///
 /// With `[db.TEMPLATE] standby = N` in a project's `.calve.toml`, `calve db start TEMPLATE` and `calve db run TEMPLATE` make the pool themselves.
 #[derive(Debug, Args)]

@@ -23,7 +23,7 @@ pub(crate) struct EnvArguments {
     /// Print in this format: sh, fish, dotenv, direnv, mise
     #[arg(long, value_name = "FORMAT", value_parser = NameParser(&["sh", "fish", "dotenv", "direnv", "mise"], format), default_value = "sh", hide_possible_values = true)]
     pub(crate) format: EnvFormat,
-    /// Lease new ports first, if other programs use the current ones
+    /// Replace all ports of this worktree first, for when another program uses one
     #[arg(long)]
     pub(crate) renew: bool,
     /// Print the environment as JSON on stdout (schema calve.environment/1)

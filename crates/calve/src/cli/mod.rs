@@ -99,10 +99,10 @@ pub(crate) enum Command {
     Env(env::EnvArguments),
     /// Run a command with the environment of this worktree
     ///
-    /// Starts the worktree's services first, and fails if one has no data. CMD then replaces calve, so signals and the exit code are
-    /// its own. It runs in the current directory, with the variables that `calve env` prints. Engine variables such as PGHOST point to the
-    /// worktree's service of that engine, and are unset if there are several. DATABASE_URL and REDIS_URL are unset unless a service sets
-    /// them. `--` is needed only before a command that starts with a dash.
+    /// Starts the worktree's services first, as `calve up` does, and fails if one has no data. CMD then replaces calve, so signals and the
+    /// exit code are its own. It runs in the current directory, with the variables that `calve env` prints. Engine variables such as PGHOST
+    /// point to the worktree's service of that engine, and are unset if there are several. DATABASE_URL and REDIS_URL are unset unless a
+    /// service sets them. `--` is needed only before a command that starts with a dash.
     Exec {
         /// The command to run
         #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]

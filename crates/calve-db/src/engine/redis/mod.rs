@@ -16,7 +16,7 @@ use calve_core::CancelToken;
 use self::session::Session;
 use super::{Engine, Instance, Purpose, Refusal, Version, numbers};
 use crate::engine::address::{Address, environment, in_query};
-use crate::error::{Error, Result, unless_cancelled};
+use crate::error::{Error, Remedy, Result, unless_cancelled};
 use crate::files::runtime;
 
 pub(super) struct Redis {
@@ -283,10 +283,11 @@ impl Engine for Redis {
 }
 
 fn failed(refusal: Refusal) -> Error {
-    Error::server_failed(match refusal {
-        Refusal::NotYet => "does not answer".to_owned(),
-        Refusal::Said(said) => format!("refused a command: {said}"),
-    })
+    let Refusal::Said(said) = refusal else { return Error::server_failed("does not answer") };
+    if ["NOAUTH", "NOPERM", "WRONGPASS"].iter().any(|code| said.starts_with(code)) {
+        return Error::failed(format!("the server refused a command: {said}"), Remedy::RestoreAccess);
+    }
+    Error::server_failed(format!("refused a command: {said}"))
 }
 
 /// Waits until the append-only files are complete: a server killed before that would restart on older data.

@@ -57,7 +57,7 @@ pub(crate) fn complete(services: &mut Services<'_>) -> Result<(), Failure> {
 /// Reports the chosen services without data, and how they get it.
 pub(crate) fn say_without_data(services: &Services<'_>) -> Result<(), Failure> {
     for (name, obstacle) in services.without_data()? {
-        let how = obstacle.unwrap_or_else(|| "`calve up` clones it".into());
+        let how = obstacle.unwrap_or_else(|| "`calve up` clones it, or says why it cannot".into());
         output::note(&format!("the service `{name}` has no data yet; {how}"));
     }
     Ok(())

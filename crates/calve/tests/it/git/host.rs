@@ -157,7 +157,7 @@ impl State {
             HostFault::DiesAfter(bytes) => Treatment::Serve(*bytes),
             HostFault::DiesAtPost(number) if is_post && posts == *number => Treatment::Serve(0),
             HostFault::Stalls if is_post => Treatment::Stall,
-            HostFault::Says(status) => Treatment::Say(*status),
+            HostFault::Says(status) => Treatment::Say(status),
             HostFault::Demands(user, password) => {
                 let expected = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
                 if authorization == Some(&expected) { Treatment::Serve(u64::MAX) } else { Treatment::Refuse }

@@ -182,7 +182,7 @@ fn hints_name_what_helps() {
     let one = repo.add(["one"]);
     repo.write(".calve.toml", "[services.db]\n");
     let reset = repo.within(&repo.path, &["reset", "--yes"]).fails(1);
-    reset.says(&["this worktree has no data of any service", "`calve up` clones it"]);
+    reset.says(&["this worktree has no data of any service", "`calve up` clones it, or says why it cannot"]);
     // The second time, the shell is in no worktree any more.
     let calve = repo.calve(["rm"]).command();
     let mut twice = Command::new("sh");

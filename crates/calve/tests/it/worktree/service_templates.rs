@@ -110,7 +110,11 @@ fn a_create_command_that_is_not_approved_is_not_run() {
         "and a pull request may not create it",
         "read it and trust it with `calve hook approve --trust`, or wait until it is merged; if it changes no `inputs`, `calve up` in a worktree of your own makes it too",
     ]);
-    recipe.within(recipe.repo.spot.join("theirs"), &["up"]).fails(3).hints();
+    let stranger = |words: &[&str]| recipe.within(recipe.repo.spot.join("theirs"), words);
+    for words in [&["up"][..], &["exec", "true"]] {
+        stranger(words).fails(3).says(&["and a pull request may not create it"]).hints();
+    }
+    stranger(&["reset", "--yes"]).fails(1).says(&["`calve up` clones it, or says why it cannot"]);
     assert_eq!(recipe.runs(), 0);
     recipe.within(main, &["up"]).succeeds();
     assert_eq!((recipe.sum(main), recipe.runs()), ("1".into(), 1));

@@ -605,6 +605,6 @@ fn without_services_there_is_nothing_to_do() {
         within(&[word]).succeeds().says(&["this worktree has no services"]);
     }
     within(&["logs"]).fails(1).says(&["name services in .calve.toml, then run `calve up`"]);
-    within(&["up", "nosuch"]).fails(1).says(&["name services in .calve.toml first"]);
+    within(&["up", "nosuch"]).fails(1).says(&["name services in .calve.toml, then run `calve up`"]);
     assert!(!repo.spot.join("home").exists());
 }
