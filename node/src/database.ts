@@ -125,6 +125,12 @@ export async function printed(words: string[]): Promise<unknown> {
   throw await failure(done);
 }
 
+/** @internal Removes marks of a server, for which `calve db` prints no document. */
+export async function unmark(server: string, marks: string[]): Promise<void> {
+  const done = await run(['unmark', '--quiet', '--', server, ...marks]);
+  if (done.code !== 0) throw await failure(done);
+}
+
 async function run(words: string[]): Promise<Done> {
   const file = program();
   // A start has its answer before it looks after the pool.

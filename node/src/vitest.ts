@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { Database, printed, startDatabase } from './database.js';
+import { Database, printed, startDatabase, unmark } from './database.js';
 import type { DbServer } from './receipts.js';
 import { lead, withHint } from './worker.js';
 
@@ -58,10 +58,12 @@ export async function enter({ template, prefix, ownerPid }: Provided): Promise<v
   lead(globalThis, process.env, await putBack(name) ?? await withHint(startDatabase(template, { name, ownerPid })));
 }
 
-/** The server of that name, as its template is; nothing if there is none that can be. */
+/** The server of that name, as its template is and without marks; nothing if there is none that can be. */
 async function putBack(name: string): Promise<Database | undefined> {
   try {
-    const { servers } = await printed(['reset', '--quiet', '--json', '--', name]) as { servers: [DbServer] };
+    const documents = ['reset', 'marks'].map((command) => printed([command, '--quiet', '--json', '--', name]));
+    const [{ servers }, { marks }] = await Promise.all(documents) as [{ servers: [DbServer] }, { marks: { name: string }[] }];
+    if (marks.length > 0) await unmark(name, marks.map((mark) => mark.name));
     return new Database(servers[0]);
   } catch {
     await printed(['stop', '--quiet', '--json', '--', name]).catch(() => undefined);

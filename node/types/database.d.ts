@@ -51,3 +51,5 @@ export declare class Database {
 export declare function startDatabase(template: string, options?: StartOptions): Promise<Database>;
 /** @internal Runs `calve db` and returns the document that it prints. */
 export declare function printed(words: string[]): Promise<unknown>;
+/** @internal Removes marks of a server, for which `calve db` prints no document. */
+export declare function unmark(server: string, marks: string[]): Promise<void>;

@@ -48,6 +48,7 @@ class Server:
         """The port on 127.0.0.1. ``None`` without ``tcp``."""
         self.environment: dict[str, Optional[str]] = document.get("environment", {})
         """The variables by which programs find this server and no other. ``None``: the variable must not be set."""
+        self._marks: list[str] = []
 
     def reset(self, to: Optional[str] = None) -> None:
         """Put it back to its template, or to the mark ``to``. The address stays; sessions are cut off."""
@@ -56,6 +57,13 @@ class Server:
     def mark(self, name: str) -> None:
         """Keep the present state as a mark, to which ``reset`` goes back."""
         _document("calve.db.", "mark", "--quiet", "--json", "--", self.name, name)
+        self._marks.append(name)
+
+    def _unmark(self, keep: int) -> None:
+        """Remove the marks made here, but for the first ``keep``. Some may be gone already."""
+        made, self._marks = self._marks[keep:], self._marks[:keep]
+        if made:
+            _run("unmark", "--quiet", "--", self.name, *made)
 
     def stop(self) -> None:
         """End it. Its files are gone."""

@@ -53,9 +53,11 @@ def calve_server(pytestconfig: pytest.Config) -> Iterator[Server]:
 
 @pytest.fixture
 def calve_db(calve_server: Server) -> Iterator[Server]:
-    """The database server of this worker, which is put back after the test."""
+    """The database server of this worker, which is put back after the test. Marks that the test made are removed."""
+    before = len(calve_server._marks)
     yield calve_server
     calve_server.reset()
+    calve_server._unmark(before)
 
 
 def _owners(config: pytest.Config) -> list[int]:

@@ -181,7 +181,7 @@ def test_a_start_waits_for_its_answer_alone(shop, tmp_path, monkeypatch):
 
 
 PLUGIN = """
-import os, subprocess, sys
+import calve, os, pytest, subprocess, sys
 
 def count():
     return subprocess.run(["psql", "-qtAc", "SELECT count(*) FROM customers"], check=True, capture_output=True, text=True).stdout.strip()
@@ -192,6 +192,19 @@ def test_first(calve_db):
 
 def test_second(calve_db):
     assert count() == "100"
+
+@pytest.fixture(scope="session")
+def prepared(calve_server):
+    calve_server.mark("of-the-session")
+
+def test_that_marks(prepared, calve_db):
+    calve_db.mark("prepared")
+    calve_db.mark("removed")
+    subprocess.run([calve._program.program(), "db", "unmark", "-q", calve_db.name, "removed"], check=True)
+
+def test_that_marks_too(prepared, calve_db):
+    calve_db.mark("prepared")
+    calve_db.reset(to="of-the-session")
 
 def test_of_the_session(calve_server):
     subprocess.run(["psql", "-qc", "DELETE FROM customers"], check=True)
@@ -210,7 +223,7 @@ def inner(tmp_path, text, *options):
 def test_the_plugin_of_pytest(shop, tmp_path):
     (tmp_path / "pytest.ini").write_text("[pytest]\ncalve_template = none\n")
     done = inner(tmp_path, PLUGIN, "--calve-template", shop)
-    assert done.returncode == 0 and "4 passed" in done.stdout, done.stdout
+    assert done.returncode == 0 and "6 passed" in done.stdout, done.stdout
     assert running() == []
     done = inner(tmp_path, PLUGIN)
     assert done.returncode == 1 and "there is no template `none`\nhint: " in done.stdout, done.stdout
