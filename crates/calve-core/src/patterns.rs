@@ -108,7 +108,7 @@ fn glob(pattern: &str) -> Result<Glob, String> {
     built.map_err(|error| error.kind().to_string())
 }
 
-/// Rewrites differences between git and `globset`: to git, braces are ordinary, and no class matches a slash.
+/// Rewrites differences between git and `globset`: to git, braces are ordinary, no class matches a slash, `***` is `**`.
 fn in_globsets_terms(pattern: &str) -> Result<String, String> {
     let mut rewritten = String::with_capacity(pattern.len() + 3);
     let mut rest = pattern.chars().peekable();
@@ -118,6 +118,7 @@ fn in_globsets_terms(pattern: &str) -> Result<String, String> {
                 rewritten.push(next);
                 rewritten.extend(rest.next());
             }
+            '*' if rewritten.ends_with("**") => {}
             '{' | '}' => rewritten.extend(['\\', next]),
             '[' => {
                 let is_negated = rest.next_if(|&next| next == '!' || next == '^').is_some();

@@ -30,7 +30,7 @@ fn pattern(random: &mut SplitMix64) -> String {
 
 /// Returns true for `/a**`: its stars match slashes in git (2.39), against gitignore(5), since it compares the `a` by itself first.
 fn is_against_gits_manual(pattern: &str) -> bool {
-    pattern.contains('/') && pattern.split('/').any(|part| part.contains("**") && part != "**")
+    pattern.contains('/') && pattern.split('/').any(|part| part.contains("**") && part.contains(|other| other != '*'))
 }
 
 /// Every name as a directory at the first levels, and as a file at the last.
