@@ -9,7 +9,7 @@ use serde::Serialize;
 use strum::{Display, VariantNames};
 
 use super::manifest::{HEAD, Line, Manifest, lines_after, shown};
-use super::record::{Stamp, Template};
+use super::record::{FrozenState, Stamp, Template};
 use super::store::{frozen_state, open_tree, persist_change_time};
 use super::templates::Templates;
 use super::{read, store};
@@ -100,15 +100,19 @@ impl Templates {
         }
         differences.sort_by(|a, b| a.path.cmp(&b.path));
         if differences.is_empty() {
-            let latest = found.latest.map_or(moment, |latest| latest.max(moment));
-            self.freeze_again(&template, latest)?;
+            self.freeze_again(&template, found.latest, moment)?;
         }
         Ok(Verification { template, differences })
     }
 
-    /// Records that nothing changed until `moment`, as a full read has found.
-    fn freeze_again(&self, template: &Template, moment: Moment) -> Result<(), Error> {
-        let frozen = frozen_state(&template.tree, &template.manifest, moment)?;
+    /// Records that nothing changed until `moment`, as a full read has found, unless the record still says enough: a
+    /// read-only file system can be verified. `latest` is the latest change of an entry.
+    fn freeze_again(&self, template: &Template, latest: Option<Moment>, moment: Moment) -> Result<(), Error> {
+        let frozen = frozen_state(&template.tree, &template.manifest, template.frozen.moment)?;
+        if frozen == template.frozen && latest <= Some(frozen.moment) {
+            return Ok(());
+        }
+        let frozen = FrozenState { moment: latest.map_or(moment, |latest| latest.max(moment)), ..frozen };
         let records = self.store.lock()?;
         if self.find(&template.name)?.version == template.version {
             records.write(&Template { frozen, ..template.clone() })?;

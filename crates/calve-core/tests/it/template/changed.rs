@@ -96,6 +96,22 @@ fn a_template_that_was_moved_with_its_home_is_accepted_by_verifying() {
     assert_same(fixture.path("source"), fixture.path("dst"));
 }
 
+#[test]
+fn a_template_on_a_read_only_file_system_can_be_verified() {
+    for file_system in [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs] {
+        let Some(fixture) = TemplateFixture::new(file_system) else { return };
+        Tree::new(fixture.path("source")).file("d/a", "1");
+        let tree = fixture.create("shop", "source").template.tree;
+        let verify = || fixture.templates().verify("shop", &CancelToken::default()).unwrap().differences;
+        fixture.volume.remount_read_only();
+        assert_eq!(verify(), []);
+        fixture.volume.remount_writable();
+        fs::write(tree.join("d/a"), "2").unwrap();
+        fixture.volume.remount_read_only();
+        assert_eq!(verify().len(), 1);
+    }
+}
+
 /// btrfs forgets when a subvolume was renamed.
 #[test]
 fn a_template_is_unchanged_after_a_restart() {
