@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Take, Write};
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::{PortableEntry, PortableKind, PortableTemplate, ShownPath};
@@ -47,7 +48,7 @@ pub(crate) fn write(
         tar.get_mut().begin_entry(contents_size(template, range, index)).map_err(failed)?;
         append_extensions(&mut tar, entry).map_err(failed)?;
         let mut header = header(entry);
-        let path = tar_path(entry);
+        let path = name_in_header(&mut tar, tar_path(entry)).map_err(failed)?;
         if let Some(file) = contents_in(template, range, index) {
             let PortableKind::File { size, hash } = template.entries[file].kind else { continue };
             header.set_entry_type(EntryType::Regular);
@@ -60,15 +61,12 @@ pub(crate) fn write(
             }
             continue;
         }
-        let target = match &entry.kind {
-            PortableKind::Symlink(target) => path_of(target.to_bytes()),
-            PortableKind::HardLink(first) => path_of(&template.entries[*first].path),
-            _ => {
-                tar.append_data(&mut header, path, io::empty()).map_err(failed)?;
-                continue;
-            }
+        let appended = match &entry.kind {
+            PortableKind::Symlink(target) => tar.append_link(&mut header, path, path_of(target.to_bytes())),
+            PortableKind::HardLink(file) => tar.append_link(&mut header, path, path_of(&template.entries[*file].path)),
+            _ => tar.append_data(&mut header, path, io::empty()),
         };
-        tar.append_link(&mut header, path, target).map_err(failed)?;
+        appended.map_err(failed)?;
     }
     let (blob, frames, diff_id) = tar.into_inner().and_then(FrameCompressor::finish).map_err(failed)?;
     Ok(Layer { blob, frames, diff_id })
@@ -84,13 +82,12 @@ pub(crate) fn write_manifest(
     let mut tar = Builder::new(Vec::new());
     for directory in directories {
         append_extensions(&mut tar, directory)?;
-        tar.append_data(&mut header(directory), tar_path(directory), io::empty())?;
+        let path = name_in_header(&mut tar, tar_path(directory))?;
+        tar.append_data(&mut header(directory), path, io::empty())?;
     }
     for path in whiteouts {
-        let mut header = Header::new_gnu();
-        header.set_mode(0o600);
-        header.set_size(0);
-        tar.append_data(&mut header, path, io::empty())?;
+        let path = name_in_header(&mut tar, path)?;
+        tar.append_data(&mut new_header(EntryType::Regular, 0o600, 0), path, io::empty())?;
     }
     let tar = tar.into_inner()?;
     blob.write_all(&zstd::encode_all(&tar[..], LEVEL)?)?;
@@ -172,6 +169,22 @@ fn contents_size(template: &PortableTemplate, range: &Range<usize>, index: usize
 
 fn tar_path(entry: &PortableEntry) -> &Path {
     path_of(if entry.path.is_empty() { b"./" } else { &entry.path })
+}
+
+/// Returns the path for the header of the next entry. If `tar` would refuse it, because the header has no room for it
+/// and its first byte is not UTF-8, appends it as a GNU long name. Readers then ignore the one that is returned.
+fn name_in_header<'a, W: Write>(tar: &mut Builder<W>, path: &'a Path) -> io::Result<&'a Path> {
+    let bytes = path.as_os_str().as_bytes();
+    let begins_without_utf8 = || str::from_utf8(bytes).is_err_and(|error| error.valid_up_to() == 0);
+    if bytes.len() <= 100 || !begins_without_utf8() {
+        return Ok(path);
+    }
+    let mut header = new_header(EntryType::GNULongName, 0o644, 0);
+    header.as_old_mut().name[..13].copy_from_slice(b"././@LongLink");
+    header.set_size(bytes.len() as u64 + 1);
+    header.set_cksum();
+    tar.append(&header, bytes.chain(&b"\0"[..]))?;
+    Ok(path_of(&bytes[..1]))
 }
 
 fn header(entry: &PortableEntry) -> Header {

@@ -205,9 +205,13 @@ fn other_programs_unpack_a_delta() {
     first(&spot);
     // podman gives this mode to the root of every image.
     rustix::fs::chmod(spot.join("src"), 0o555.into()).unwrap();
+    let [kept, removed, added] = ["k", "r", "a"].map(super::long_bytes);
+    spot.tree("src").file(kept.join("in it"), b"1").file(&removed, b"1");
     create(&spot);
     push(&spot, &server, "shop").succeeds();
     change(&spot);
+    fs_err::remove_file(spot.join("src").join(removed)).unwrap();
+    spot.tree("src").file(added, b"2").mode(kept, 0o700);
     refresh(&spot);
     push(&spot, &server, "shop").succeeds();
     assert_eq!(deltas(&image(&server, "shop")), 1);
