@@ -79,13 +79,15 @@ fn receive(
     let known = reuse.as_ref().map(|reuse| &*reuse.key).zip(known);
     let mut sent = manifest::fetch(image, known)?;
     let same = reuse.as_ref().filter(|reuse| reuse.key == sent.key);
-    let TemplateOptions { threads, cancel, .. } = image.registry.options;
+    let TemplateOptions { threads, cancel, at, .. } = image.registry.options;
+    let place = old.as_ref().and_then(|old| old.at.as_ref());
+    let is_at = |at: &PathBuf| fs_err::canonicalize(at).is_ok_and(|at| place == Some(&at));
     let is_here = match same.map(|reuse| reuse.held.check_entries(*threads, cancel)) {
         Some(Err(calve_core::Error::Template(TemplateError::Changed { .. }))) => Some(false),
-        checked => checked.transpose()?.map(|()| true),
+        checked => checked.transpose()?.map(|()| at.as_ref().is_none_or(is_at)),
     };
     if is_here == Some(false) {
-        // It was changed. The listings were left out, as if nothing had to be made.
+        // It was changed, or is to be elsewhere. The listings were left out, as if nothing had to be made.
         sent = manifest::fetch(image, None)?;
     }
     let up_to_date = |template| PullReport {

@@ -11,6 +11,8 @@ mod proxy;
 pub(crate) mod server;
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -63,6 +65,11 @@ fn has_nothing(spot: &Spot, home: &str) {
     });
 }
 
+/// Returns a path that is too long for the header of a tar and does not begin with UTF-8.
+fn long_bytes(name: &str) -> PathBuf {
+    Path::new(OsStr::from_bytes(b"\xe9t\xe9")).join(name.repeat(150))
+}
+
 fn a_bit_of_everything(spot: &Spot) {
     let long = format!("{}/{}", "d".repeat(150), "f".repeat(150));
     let random: Vec<u8> =
@@ -72,6 +79,10 @@ fn a_bit_of_everything(spot: &Spot) {
         .hard_link("sub/of a", "a")
         .file("sub/empty", b"")
         .file(&long, b"long")
+        .file(long_bytes("a"), b"long, too")
+        .hard_link(long_bytes("b"), long_bytes("a"))
+        .symlink(long_bytes("c"), long_bytes("a"))
+        .dir(long_bytes("d"))
         .file("new\nline \\ \u{e9}", b"2")
         .file("random", random)
         .sparse("sparse", 5_000_000, &[(3_000_000, b"middle")])
@@ -268,6 +279,27 @@ fn a_pull_replaces_only_what_was_pulled_from_there() {
         "hint: name only the tag of an image in the same repository, such as `--base main`",
     ]);
     template(&spot, "home", &["remove", "-q", "shop", "pulled"]).succeeds();
+}
+
+#[test]
+fn a_pull_moves_an_unchanged_template_to_the_directory_that_is_named() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    spot.tree("src").file("a", b"1");
+    template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
+    push(&spot, &server, "shop").succeeds();
+    pull(&spot, "other", &server, "shop").succeeds();
+    for (at, is_up_to_date) in [("here", false), ("here", true), ("there", false)] {
+        fs_err::create_dir_all(spot.join(at)).unwrap();
+        let pulled = pull(&spot, "other", &server, "shop").args(["--at", at]).succeeds().json();
+        assert_eq!(pulled["up_to_date"], is_up_to_date, "{at}");
+        let tree = tree(&spot, "other", "shop");
+        assert!(tree.starts_with(fs_err::canonicalize(spot.join(at)).unwrap()), "{}", tree.display());
+        assert_same(spot.join("src"), tree);
+    }
+    // Without a directory it stays.
+    assert_eq!(pull(&spot, "other", &server, "shop").succeeds().json()["up_to_date"], true);
+    pull(&spot, "other", &server, "shop").args(["--at", "nowhere"]).fails(1).says(&["nowhere"]);
 }
 
 #[test]
