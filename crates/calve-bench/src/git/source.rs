@@ -28,7 +28,6 @@ impl Source {
         (self.url.kind == Transport::Local).then(|| Path::new(self.url.as_os_str()))
     }
 
-    /// Returns the source for git.
     pub(super) fn text(&self) -> OsString {
         self.path().map_or_else(|| OsString::from(&self.given), OsString::from)
     }

@@ -92,7 +92,6 @@ impl Shape {
     }
 }
 
-/// The source of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpareSource {
     /// A directory, by its path without links.

@@ -102,7 +102,6 @@ pub enum KeptTimes {
     OfAll,
 }
 
-/// The rule for extended attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptXattrs {
     No,

@@ -32,7 +32,6 @@ impl KnownContent {
     }
 }
 
-/// Inode, size, stamp.
 type Key = (u64, u64, u64);
 
 pub(super) fn key(item: &Item) -> Key {
