@@ -17,6 +17,8 @@ const MAGIC: &[u8; 8] = b"calveh1\n";
 /// The length of the header: [`MAGIC`], and the hash of the records.
 const HEAD: usize = 24;
 const RECORD: usize = 48;
+/// More old entries are not kept (48 MiB): most are of files that are gone, since btrfs never gives an inode number twice.
+const MOST_OLD: usize = 1 << 20;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct KnownContent {
@@ -81,7 +83,8 @@ impl Cache {
         Some(parse(&self.records()[at]).1)
     }
 
-    /// Replaces the file by one with the entries `now`, sorted by inode, and the old entries of other inodes.
+    /// Replaces the file by one with the entries `now`, sorted by inode, and the old entries of other inodes, unless those
+    /// are too many.
     pub(super) fn save(&self, path: &Path, now: impl Iterator<Item = (Key, KnownContent)>) -> std::io::Result<()> {
         let directory = path.parent().unwrap_or(Path::new("."));
         std::fs::DirBuilder::new().recursive(true).create(directory)?;
@@ -113,7 +116,8 @@ impl Cache {
             hasher.update(&record);
             file.write_all(&record)
         };
-        let mut old = self.records().iter().map(parse).peekable();
+        let old = Some(self.records()).filter(|old| old.len() <= MOST_OLD).unwrap_or_default();
+        let mut old = old.iter().map(parse).peekable();
         for (key, known) in now {
             while let Some(kept) = old.next_if(|(kept, _)| kept.0 < key.0) {
                 put(kept)?;
@@ -170,5 +174,19 @@ mod tests {
             fs_err::write(&path, &bad).unwrap();
             assert!(Cache::load(&path).is_err(), "{position}");
         }
+    }
+
+    #[test]
+    fn old_entries_are_not_kept_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("one");
+        Cache::default().save(&path, [((1, 1, 1), known(3))].into_iter()).unwrap();
+        let many = (2..2 + MOST_OLD as u64).map(|inode| ((inode, 1, 1), known(4)));
+        Cache::load(&path).unwrap().save(&path, many).unwrap();
+        let loaded = Cache::load(&path).unwrap();
+        assert_eq!(loaded.find((1, 1, 1)), Some(known(3)));
+        loaded.save(&path, [((2, 2, 2), known(5))].into_iter()).unwrap();
+        let loaded = Cache::load(&path).unwrap();
+        assert_eq!((loaded.find((2, 2, 2)), loaded.find((1, 1, 1))), (Some(known(5)), None));
     }
 }

@@ -192,7 +192,8 @@ mod tests {
         fn write(&self, path: &str, text: &str) {
             let full = self.root.join(path);
             let above = full.parent().unwrap();
-            if fs_err::create_dir_all(above).is_ok() && !full.is_dir() && !above.is_symlink() {
+            let leads_to_itself = path == "file" && full.is_symlink();
+            if fs_err::create_dir_all(above).is_ok() && !full.is_dir() && !above.is_symlink() && !leads_to_itself {
                 fs_err::write(full, text).unwrap();
             }
         }

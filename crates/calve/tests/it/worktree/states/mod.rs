@@ -99,9 +99,9 @@ fn one(fixture: &Fixture, seed: u64, counts: &Mutex<Counts>) {
         _ => Attempt::Convert,
     };
     let allowed = match &attempt {
-        Attempt::Remove { what, is_forced: true, .. } | Attempt::Hook { path: what, is_forced: true } => {
-            may_lose(&start, what)
-        }
+        Attempt::Remove { what, is_forced: true, .. } => may_lose(&start, what),
+        // It asks the repository of the path, not that of the directory in which it runs.
+        Attempt::Hook { path, is_forced: true } => may_lose(if path.is_dir() { path } else { &start }, path),
         _ => Vec::new(),
     };
     // git has run them for the test.
