@@ -76,10 +76,7 @@ impl Status {
     }
 
     fn asked<A: AsRef<OsStr>>(git: &Git, arguments: &[A]) -> Result<Status> {
-        // Settings may let git trust an mtime that was set back after a change: the file would be cloned, or lost.
-        let strict = ["-c", "core.trustCtime=true", "-c", "core.checkStat=default"].map(OsStr::new);
-        let arguments: Vec<&OsStr> = strict.into_iter().chain(arguments.iter().map(AsRef::as_ref)).collect();
-        let mut status = parse(&git.run(&arguments)?);
+        let mut status = parse(&git.run(arguments)?);
         let inside = in_place_of(git, status.changed.iter().map(Vec::as_slice))?;
         status.untracked.extend(inside);
         Ok(status)

@@ -124,24 +124,6 @@ fn what_the_donor_has_changed_stays_there_or_comes_along() {
     assert!(!repo.spot.join("proj.conflict").exists());
 }
 
-/// Such a worktree would be called clean, with contents that no commit has.
-#[test]
-fn a_change_that_settings_hide_from_git_is_not_cloned() {
-    for setting in ["core.trustCtime=false", "core.checkStat=minimal"] {
-        let repo = Repo::anywhere();
-        let (name, value) = setting.split_once('=').unwrap();
-        repo.settle();
-        repo.git(["config", name, value]);
-        repo.write("src/main.ts", "import {}\n");
-        repo.settle();
-        assert_eq!(repo.git(["status", "--porcelain"]), "", "{setting}");
-        let one = repo.add(["one"]);
-        is_clean(&one);
-        is_as_git_makes_it(&repo, &one);
-        assert_eq!(fs_err::read_to_string(one.join("src/main.ts")).unwrap(), "export {}\n", "{setting}");
-    }
-}
-
 #[test]
 fn branches_of_remotes_and_pull_requests_are_found() {
     let repo = Repo::anywhere();
