@@ -25,9 +25,13 @@ pub(super) fn unopened(start: &Path, said: &str) -> Error {
     };
     let user = rustix::process::geteuid().as_raw();
     let is_anothers = |path: &Path| fs_err::metadata(path).is_ok_and(|found| found.uid() != user);
-    // git checks no owner of a repository that is named to it. Only its words tell what it supports.
+    // git checks no owner of a repository that is named to it. Only its words tell whom it trusts and what it supports.
     let own = answer(Git::at(start).with("GIT_DIR", &git), "--absolute-git-dir");
-    if own.as_ref().is_some_and(|own| is_anothers(own.as_ref()) || git.ancestors().take(2).any(is_anothers)) {
+    let has_other_owner = match &own {
+        Some(own) => is_anothers(own.as_ref()) || git.ancestors().take(2).any(is_anothers),
+        None => said.contains("dubious ownership"),
+    };
+    if has_other_owner {
         let text = format!("`{place}` is in another user's repository, and git does not trust it");
         return Error::refused(text, Remedy::TrustOwner);
     }
