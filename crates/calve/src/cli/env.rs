@@ -23,7 +23,7 @@ pub(crate) struct EnvArguments {
     /// Print in this format: sh, fish, dotenv, direnv, mise
     #[arg(long, value_name = "FORMAT", value_parser = NameParser(&["sh", "fish", "dotenv", "direnv", "mise"], format), default_value = "sh", hide_possible_values = true)]
     pub(crate) format: EnvFormat,
-    /// Replace all ports of this worktree first, for when another program uses one
+    /// Replace this worktree's ports first, such as one that is in use
     #[arg(long)]
     pub(crate) renew: bool,
     /// Print the environment as JSON on stdout (schema calve.environment/1)

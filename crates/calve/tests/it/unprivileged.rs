@@ -279,7 +279,7 @@ fn what_a_sticky_bit_keeps_is_told_before_it_is_moved_away() {
     refused(rm().arg("s"));
     refused(rm().args(["-n", "s"]));
     guest.shell("mkdir new");
-    refused(calve(["cp", "--replace", "new", "s"]));
+    refused(calve(["cp", "-T", "--replace", "new", "s"]));
     // The entries of its own and those of a directory of its own go.
     guest.spot.tree("").owner("s/deep/root's", UnprivilegedUser::UID, UnprivilegedUser::GID);
     guest.runs(rm().args(["-n", "s"])).succeeds();

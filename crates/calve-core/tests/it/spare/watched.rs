@@ -6,8 +6,10 @@ use std::thread::JoinHandle;
 
 use calve_core::options::SpareUse;
 use calve_core::report::SpareCheck;
-use calve_core::spares::{Spares, WatchEnd, WatchNote, WatchOptions, WatchOutcome};
-use calve_core::{CancelToken, CloneReport, clone_tree};
+use calve_core::spares::{
+    Readiness, SpareOptions, SpareOrigin, Spares, WatchEnd, WatchNote, WatchOptions, WatchOutcome,
+};
+use calve_core::{CancelToken, CloneReport, Strategy, clone_tree};
 use calve_testkit::{BindMount, FileSystem, SplitMix64, Tree, Volume, few_rounds, node_modules_like, require_program};
 use fs_err as fs;
 
@@ -191,5 +193,31 @@ fn no_spare_differs_after_random_edits_of_a_watched_source() {
             assert!(report.failures.is_empty(), "{:?}", report.failures);
         }
         assert!(few_rounds() || watched * 2 > round, "{watched} of {round} were watched");
+    }
+}
+
+/// While it was away, it may have been written to.
+#[test]
+fn a_spare_whose_file_system_was_mounted_again_is_not_handed_over() {
+    for file_system in DISKS {
+        let (Some(fixture), Some(away)) = (SpareFixture::new(file_system), Volume::new(file_system)) else { return };
+        Tree::new(fixture.src()).file("a", "1");
+        fs::create_dir(fixture.path("mount")).unwrap();
+        let mount = || BindMount::new(away.path(), fixture.path("mount"));
+        let first = mount();
+        let mut options = SpareOptions::default();
+        options.at = Some(fixture.path("mount"));
+        fixture.spares.add(&SpareOrigin::Directory(fixture.src()), &options).unwrap();
+        assert_eq!(fixture.refill(), (1, 0));
+        assert_eq!(fixture.standing(), [(Readiness::Ready, None)]);
+        drop(first);
+        let _second = mount();
+        let reason = "the source's file system, or its own, was mounted again, or is seen through another mount";
+        assert_eq!(fixture.standing(), [(Readiness::Stale, Some(reason))]);
+        let report = clone_tree(&fixture.src(), &fixture.path("mount/dst"), &fixture.options()).unwrap();
+        assert_ne!(report.strategy, Strategy::Spare);
+        assert_eq!(fixture.refill(), (1, 1));
+        let report = clone_tree(&fixture.src(), &fixture.path("mount/dst2"), &fixture.options()).unwrap();
+        assert_eq!(report.strategy, Strategy::Spare);
     }
 }

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::repo::{Repo, git, with_environment};
 use crate::program::{Calve, PROGRAM, RunResult, RunningProgram, calve};
-use crate::terminal::Terminal;
 
 /// A repository with a service `db` of the template `shop`, which has a table `t` with three rows.
 pub(super) struct Shop {
@@ -220,23 +219,6 @@ fn a_worktree_has_data_of_its_own_until_it_is_removed() {
     assert_eq!(shop.data().iter().filter(|name| name.starts_with("db-")).count(), 1);
     assert_eq!(shop.rows(&shop.repo.path), [1, 2, 3]);
     assert_eq!(shop.servers().len(), 1);
-}
-
-#[test]
-fn a_reset_says_on_a_terminal_what_is_lost_and_what_comes_instead() {
-    let Some(shop) = Shop::new(POSTGRES) else { return };
-    let one = shop.repo.added("one");
-    shop.sql(&one, "INSERT INTO t VALUES (4)");
-    let question = format!(
-        "Discard everything written to the service `db` of `{}`? It becomes a new clone of the template `shop` (postgres). [y/N]",
-        one.display()
-    );
-    for (answer, rows) in [("n\n", vec![1, 2, 3, 4]), ("y\n", vec![1, 2, 3])] {
-        let mut terminal = Terminal::new(&shop.within(&one, &["reset"]).command());
-        terminal.after(&question, answer);
-        terminal.end();
-        assert_eq!(shop.rows(&one), rows);
-    }
 }
 
 fn branches(engine: &'static str) {

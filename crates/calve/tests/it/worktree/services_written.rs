@@ -413,3 +413,20 @@ fn of_two_removals_at_once_the_second_says_so() {
     first.ended(0);
     second.says(&["proj.one` is being removed by another calve"]).ended(1);
 }
+
+#[test]
+fn a_reset_says_on_a_terminal_what_is_lost_and_what_comes_instead() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let one = shop.repo.added("one");
+    shop.sql(&one, "INSERT INTO t VALUES (4)");
+    let question = format!(
+        "Discard everything written to the service `db` of `{}`? It becomes a new clone of the template `shop` (postgres). [y/N]",
+        one.display()
+    );
+    for (answer, rows) in [("n\n", vec![1, 2, 3, 4]), ("y\n", vec![1, 2, 3])] {
+        let mut terminal = Terminal::new(&shop.within(&one, &["reset"]).command());
+        terminal.after(&question, answer);
+        terminal.end();
+        assert_eq!(shop.rows(&one), rows);
+    }
+}
