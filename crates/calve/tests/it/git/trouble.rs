@@ -331,8 +331,9 @@ fn what_failed_in_a_checkout_is_told_as_that() {
             assert!(!ran.stderr.contains("spelling of the URL"), "{}", ran.stderr);
             // It ends before it has answered.
             let ran = hosted.calve(&["clone", "--for", purpose, &hosted.url(), "new"]);
-            let ran = ran.env("GIT_CONFIG_COUNT", "1").env("GIT_CONFIG_KEY_0", "filter.lfs.process");
-            ran.env("GIT_CONFIG_VALUE_0", command).fails(1).says(&["git checkout failed", FILTER]);
+            let ran = ran.env("GIT_CONFIG_COUNT", "2").env("GIT_CONFIG_KEY_0", "filter.lfs.required");
+            let ran = ran.env("GIT_CONFIG_VALUE_0", "true").env("GIT_CONFIG_KEY_1", "filter.lfs.process");
+            ran.env("GIT_CONFIG_VALUE_1", command).fails(1).says(&["git checkout failed", FILTER]);
             hosted.spot.holds(&[]);
         }
     }
