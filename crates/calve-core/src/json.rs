@@ -33,7 +33,7 @@ impl<V, T: FromReport<V>> FromReport<Option<V>> for Option<T> {
     }
 }
 
-/// Whether there is a value.
+/// True if there is a value.
 impl<V> FromReport<Option<V>> for bool {
     fn from_report(value: &Option<V>) -> Self {
         value.is_some()
