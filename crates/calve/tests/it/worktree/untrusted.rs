@@ -10,7 +10,8 @@ use crate::program::Calve;
 use crate::spot::eventually_nothing_left;
 
 /// Everything by which git and Calve could be made to run a file of the tree.
-const PROGRAMS: [&str; 11] = [
+const PROGRAMS: [&str; 12] = [
+    "named.sh",
     "teardown.sh",
     "setup.sh",
     "filter.sh",
@@ -24,6 +25,9 @@ const PROGRAMS: [&str; 11] = [
     "bin/git",
 ];
 
+/// A git that knows hooks that settings name, as 2.54 and later do.
+const NEWEST_GIT: &str = "/usr/local/git/bin";
+
 const CONFIGURATION: &str = "[hooks]\npost-add = 'sh ./setup.sh'\npre-remove = 'sh ./teardown.sh'\n";
 
 /// A repository whose tracked scripts do nothing, and pull request 7, in which each says that it ran.
@@ -31,6 +35,7 @@ pub(super) struct Hostile {
     pub(super) repo: Repo,
     /// What has run of the pull request: a name a line.
     pub(super) ran: PathBuf,
+    has_newest_git: bool,
 }
 
 impl Hostile {
@@ -74,11 +79,15 @@ impl Hostile {
             ("filter.relative.clean", "./filter.sh"),
             ("filter.relative.smudge", "./filter.sh"),
             ("filter.relative.required", "true"),
+            ("hook.named.command", "./named.sh"),
+            ("hook.named.event", "post-checkout"),
+            ("hook.of-references.command", "./named.sh"),
+            ("hook.of-references.event", "reference-transaction"),
         ] {
             repo.git(["config", name, value]);
         }
         repo.settle();
-        let hostile = Self { repo, ran };
+        let hostile = Self { repo, ran, has_newest_git: false };
         // Its hook is not approved yet.
         hostile.calve(["add", "-n", "own"]).fails(3);
         let home = hostile.repo.spot.join("home");
@@ -91,8 +100,13 @@ impl Hostile {
 
     /// `calve worktree …` with approvals, and a PATH on which the tree comes first.
     pub(super) fn calve<const N: usize>(&self, arguments: [&str; N]) -> Calve {
-        let path = format!("./bin:bin::{}", std::env::var("PATH").unwrap());
-        self.repo.calve(arguments).env("CALVE_HOME", self.repo.spot.join("home")).env("PATH", path)
+        let path = std::env::var("PATH").unwrap();
+        let calve = self.repo.calve(arguments).env("CALVE_HOME", self.repo.spot.join("home"));
+        if self.has_newest_git {
+            calve.env("PATH", format!("./bin:bin::{NEWEST_GIT}:{path}")).env("GIT_EXEC_PATH", NEWEST_GIT)
+        } else {
+            calve.env("PATH", format!("./bin:bin::{path}"))
+        }
     }
 
     #[track_caller]
@@ -149,7 +163,23 @@ fn touch(tree: &Path) {
 
 #[test]
 fn code_of_a_pull_request_does_not_run_while_it_is_added_listed_checked_and_removed() {
-    let hostile = Hostile::new();
+    lives_without_running(&Hostile::new());
+}
+
+#[test]
+fn a_hook_that_a_setting_names_does_not_run() {
+    if !require_program(&format!("{NEWEST_GIT}/git")) {
+        return;
+    }
+    let hostile = Hostile { has_newest_git: true, ..Hostile::new() };
+    lives_without_running(&hostile);
+    hostile.repo.git(["config", "remote.origin.url", "../other"]);
+    hostile.calve(["add", "--trust", "pr/7"]).succeeds();
+    let ran = fs_err::read_to_string(&hostile.ran).unwrap();
+    assert!(ran.contains("named.sh"), "it has to run here for the rest to mean anything: {ran}");
+}
+
+fn lives_without_running(hostile: &Hostile) {
     let inside = hostile.pull_request();
     let added = hostile.calve(["add", "--json", "pr/7"]).succeeds();
     hostile.nothing_ran("add");
