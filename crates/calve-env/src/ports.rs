@@ -1,3 +1,5 @@
+//! Asks calve-git's `Leases`, which chooses the numbers, for the ports that a worktree's configuration names.
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Port leases of worktrees: one file of the user's, replaced as a whole under a lock.
+//! Port leases of worktrees: one file of the user's, replaced as a whole under a lock. `choose_ports` chooses the numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Write as _};
@@ -71,7 +71,7 @@ impl Leases {
         }
         self.change(|all| {
             follow_moved(all, Some(worktree));
-            fill(all, worktree, wanted, &BTreeSet::new())
+            choose_ports(all, worktree, wanted, &BTreeSet::new())
         })
     }
 
@@ -80,7 +80,7 @@ impl Leases {
         self.change(|all| {
             follow_moved(all, None);
             all.retain(|lease| lease.entry != worktree.entry);
-            fill(all, worktree, wanted, &BTreeSet::new())
+            choose_ports(all, worktree, wanted, &BTreeSet::new())
         })
     }
 
@@ -93,7 +93,7 @@ impl Leases {
             follow_moved(all, Some(worktree));
             let former = held(all, worktree, wanted);
             all.retain(|lease| !lease.is_of(worktree));
-            let ports = fill(all, worktree, wanted, &former.iter().map(|port| port.number).collect())?;
+            let ports = choose_ports(all, worktree, wanted, &former.iter().map(|port| port.number).collect())?;
             Ok((former, ports))
         })
     }
@@ -189,7 +189,7 @@ fn held(all: &[Lease], worktree: &LeasingWorktree, wanted: &BTreeMap<String, u16
 }
 
 /// Leases missing ports, but none of the numbers in `except`. Returns all that the worktree has then.
-fn fill(
+fn choose_ports(
     all: &mut Vec<Lease>,
     worktree: &LeasingWorktree,
     wanted: &BTreeMap<String, u16>,

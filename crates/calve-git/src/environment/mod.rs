@@ -1,8 +1,8 @@
 //! A worktree's environment: its ports, which no other worktree shares, its env files, and the owner of its data.
 
-mod carried;
-mod file;
+mod env_file;
 mod leases;
+mod other_values;
 mod worktree_id;
 
 use std::os::unix::fs::MetadataExt as _;
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-pub use carried::{OtherValues, other_values};
-pub use file::{
+pub use env_file::{
     EnvFile, EnvFileOutcome, env_file_inside, env_file_text, follow_env_file, is_outdated_env_file, is_own_env_file,
     may_have_directory, remove_own_env_files, untracked_files, write_env_file,
 };
 pub use leases::Leases;
 pub(crate) use leases::is_in_use;
+pub use other_values::{OtherValues, other_values};
 pub use worktree_id::{WorktreeId, data_source, forget_data_source};
 
 use crate::error::Result;

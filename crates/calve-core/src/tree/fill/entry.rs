@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
 use super::contents::{ContentsMethod, MovedBytes, open_contents};
-use super::links::Claim;
+use super::hard_links::Claim;
 use super::metadata::{Fault, same_version};
 use super::request::Files;
 use super::worker::{EntryPair, FillWorker, Later};

@@ -9,7 +9,7 @@ mod descend;
 mod directory;
 pub(crate) mod entry;
 mod groups;
-mod links;
+mod hard_links;
 mod log;
 pub(crate) mod metadata;
 mod request;
@@ -26,7 +26,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 
 use self::contents::Flush;
 use self::groups::AllocationGroups;
-use self::links::Links;
+use self::hard_links::Links;
 pub(crate) use self::request::{Files, Fill, FillPart, FillTally};
 use self::set_tries::SetTries;
 use self::worker::{ClosedDirectory, FillState, FillWorker, LargeDirectory, Task};

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::contents::{Flush, Mover};
 use super::groups::AllocationGroups;
-use super::links::Links;
+use super::hard_links::Links;
 use super::metadata::Keeper;
 use super::request::{Fill, FillTally};
 use super::set_tries::SetTries;

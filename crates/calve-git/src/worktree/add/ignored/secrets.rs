@@ -2,12 +2,14 @@
 //!
 //! | In the donor | Own, or trusted | `secrets = "leave"`, or an untrusted pull request |
 //! |---|---|---|
-//! | named like a secret, ignored or untracked | carried | left out |
+//! | named like a secret, ignored | carried | left out |
+//! | named like a secret, untracked, with `--dirty` | carried | left out |
 //! | named like a secret, tracked and changed, with `--dirty` | as changed | as committed |
 //! | written by Calve, with the donor's ports and URLs | written anew | written anew |
 //!
-//! docs/worktrees.md has the same table. A carried `.env` that gives variables of the new worktree other values is named.
-//! [`secrets_rule`] decides between the columns, [`is_secret`] tells the names, `environment` writes the files of variables.
+//! docs/worktrees.md has the same table. [`secrets_rule`] decides between the columns, [`is_secret`] tells the names. Calve's own files
+//! are taken out of what is carried in `survey.rs`, and written by `environment/env_file.rs` once the worktree has its ports. A carried
+//! `.env` that gives variables of the new worktree other values is named (`environment/other_values.rs`).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
