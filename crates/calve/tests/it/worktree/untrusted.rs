@@ -80,9 +80,7 @@ impl Hostile {
             ("filter.relative.smudge", "./filter.sh"),
             ("filter.relative.required", "true"),
             ("hook.named.command", "./named.sh"),
-            ("hook.named.event", "post-checkout"),
-            ("hook.of-references.command", "./named.sh"),
-            ("hook.of-references.event", "reference-transaction"),
+            ("hook.named.event", "post-index-change"),
         ] {
             repo.git(["config", name, value]);
         }
