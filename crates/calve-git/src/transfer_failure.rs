@@ -96,6 +96,8 @@ impl TransferFailure {
         ),
         // The checkout of a partial clone fetches what it lacks.
         (Self::Unknown, &[ACCESS, "from promisor remote"], ANY),
+        // In place of "is not a tree" in later versions of git; also where a tree of a partial clone does not come.
+        (Self::NoCommit, &["unable to read tree (%s)"], ANY),
     ];
 
     /// Classifies the errors of git's processes, of which a hook's are none. `said` is the text of all that ran.

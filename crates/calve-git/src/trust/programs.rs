@@ -367,8 +367,16 @@ mod tests {
     }
 
     /// Whole sections without programs whose names sound like them.
-    const IRRELEVANT: &[&str] =
-        &["clean.", "column.", "commit.cleanup", "fsck.", "receive.fsck.", "sendemail.alias", "trailer.<token>.if", "advice."];
+    const IRRELEVANT: &[&str] = &[
+        "clean.",
+        "column.",
+        "commit.cleanup",
+        "fsck.",
+        "receive.fsck.",
+        "sendemail.alias",
+        "trailer.<token>.if",
+        "advice.",
+    ];
 
     fn printed(settings: &[(&str, &str, &str)]) -> Vec<u8> {
         settings.iter().flat_map(|(scope, name, value)| format!("{scope}\0{name}\n{value}\0").into_bytes()).collect()

@@ -190,8 +190,9 @@ fn check_out(
     let steps = plan.check_out();
     let PlannedClone { dst, recipe, .. } = plan;
     if let Some(id) = &recipe.revision {
-        // Without `--missing`, a partial clone would ask the server for it.
-        if !git.succeeds(&["rev-list", "--missing=print", "--max-count=1", id])? {
+        // Without `--missing`, a partial clone would ask the server for it. Later versions of git print `?ID`.
+        let found = git.answer(&["rev-list", "--missing=print", "--max-count=1", id])?;
+        if found.is_none_or(|found| found.starts_with('?')) {
             let fetch = Step::inside(["fetch", "origin", id]);
             run(&fetch)?;
             // The commands of the checkout come last.

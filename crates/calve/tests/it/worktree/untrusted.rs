@@ -129,6 +129,7 @@ impl Hostile {
     fn by_git(&self, name: &str, what: &str) -> PathBuf {
         let path = self.repo.spot.join(name);
         let settings = [
+            "hook.named.enabled=false",
             "core.fsmonitor=",
             "core.hooksPath=/nowhere",
             "filter.relative.required=false",
