@@ -68,7 +68,7 @@ pub(crate) struct AddArguments {
     /// Exclude entries, for `calve cp` with the same GLOB (repeatable) [default: none]
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
-    /// Leave out other file systems below SRC, for `calve cp -x`
+    /// Leave out other file systems, for `calve cp -x`
     #[arg(short = 'x', long)]
     pub(crate) one_file_system: bool,
     #[command(flatten)]
