@@ -313,7 +313,7 @@ pub(crate) struct CpArguments {
     /// Compare contents and metadata with SRC before publishing the clone
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Do nothing, nor do -p and -v: calve always copies like `cp -a`
+    /// Do nothing, as do -p and -v: calve always copies like `cp -a`
     #[arg(short = 'r', short_alias = 'R', visible_short_alias = 'a', aliases = ["recursive", "archive", "verbose"], short_aliases = ['p', 'v'], action = clap::ArgAction::Count, hide_short_help = true)]
     pub(crate) as_cp: u8,
     /// Do nothing: an existing target still needs --replace
