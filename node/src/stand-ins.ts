@@ -58,7 +58,7 @@ function withDefaults<T extends object>(options: unknown, defaults: T): T | unde
   return typeof options === 'object' && options !== null && !Array.isArray(options) ? { ...defaults, ...options } : undefined;
 }
 
-/** What `cp` is to do, as far as Node would do it. */
+/** A call of `cp` that Calve carries out. */
 class Copying {
   private constructor(private readonly src: Buffer, private readonly dst: string, private readonly base: string, private readonly given: Given) {}
 
@@ -141,7 +141,7 @@ function pathText(value: unknown): string | undefined {
 
 const RM = { recursive: false, force: false, maxRetries: 0, retryDelay: 100 };
 
-/** What `rm` is to do, as far as it takes long. */
+/** A call of `rm` that Calve carries out. */
 class Removing {
   private constructor(private readonly path: Buffer) {}
 

@@ -3,7 +3,7 @@ import { Database, printed, startDatabase, unmark } from './database.js';
 import type { DbServer } from './receipts.js';
 import { lead, withHint } from './worker.js';
 
-/** What a plugin for Vite is, as far as this is one. */
+/** A plugin for Vite, with the members that this one has. */
 export interface CalvePlugin {
   name: string;
   config(): { test: { globalSetup: string[]; setupFiles: string[]; provide: Record<string, unknown> } };

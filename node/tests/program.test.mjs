@@ -126,7 +126,7 @@ test('the bench finds this package', () => {
   assert.deepEqual(fs.readdirSync(folder), []);
 });
 
-/** A copy of this Node's binary, as far as it is looked at, with another loader in it. */
+/** A copy of the part of this Node's binary that is looked at, with another loader in it. */
 function withLoader(name, loader) {
   const binary = fs.readFileSync(process.execPath);
   const at = binary.indexOf(Buffer.from('/lib64/ld-linux-x86-64.so.2\0'));

@@ -30,7 +30,7 @@ interface Given {
     recursive: boolean;
     verbatimSymlinks: boolean;
 }
-/** What `cp` is to do, as far as Node would do it. */
+/** A call of `cp` that Calve carries out. */
 declare class Copying {
     private readonly src;
     private readonly dst;
@@ -49,7 +49,7 @@ export declare function copying(src: unknown, dst: unknown, options: unknown): {
     fast: Copying | undefined;
     options: unknown;
 };
-/** What `rm` is to do, as far as it takes long. */
+/** A call of `rm` that Calve carries out. */
 declare class Removing {
     private readonly path;
     private constructor();

@@ -1,4 +1,4 @@
-/** What a plugin for Vite is, as far as this is one. */
+/** A plugin for Vite, with the members that this one has. */
 export interface CalvePlugin {
     name: string;
     config(): {

@@ -50,7 +50,7 @@ pub enum Remedy {
     TryCloningDirectory,
     #[error("check out a branch there, or name a clone that has one checked out")]
     CheckOutBranch,
-    #[error("name the directory that has `.git` in it with `--repository`")]
+    #[error("name the directory that has `.git` in it with `--repo`")]
     NameMainWorktree,
 
     #[error("install Node 18.17 or later, and have it on the PATH")]
@@ -59,8 +59,6 @@ pub enum Remedy {
     InstallNpmPackage,
     #[error("end it first: calve db pool {0} --size 0")]
     EndStandbys(String),
-    #[error("give another statement with `--query`")]
-    ChangeQuery,
     #[error("give a statement that writes with `--write`")]
     ChangeWrite,
 }

@@ -30,7 +30,7 @@ pub(crate) struct Scratch<'a> {
     say: &'a dyn Fn(&str),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Room {
     pub(crate) bytes: u64,
     pub(crate) inodes: u64,

@@ -61,9 +61,6 @@ pub struct Facts {
     pub npm_package: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<TemplateFact>,
-    /// The first query.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub query: Option<String>,
     /// The statement that writes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write: Option<String>,

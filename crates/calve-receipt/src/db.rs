@@ -134,7 +134,7 @@ pub struct DbMark {
     pub engine: String,
     /// The template of the server. Null if there is none.
     pub template: Option<String>,
-    /// How the state was made consistent: `stopped`, the server was stopped in order.
+    /// How the state was made consistent: `stopped`, the server was shut down cleanly.
     pub method: &'static str,
     /// The number of files.
     pub files: u64,

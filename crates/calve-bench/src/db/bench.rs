@@ -14,8 +14,6 @@ pub struct DatabaseBench<'a> {
     pub home: &'a Home,
     pub supervisor: &'a [PathBuf],
     pub template: &'a str,
-    /// The statement that a server answers first.
-    pub query: &'a str,
     /// A statement that writes. By default it deletes a row of the largest table.
     pub write: Option<&'a str>,
     /// Servers to start in each way.
@@ -23,6 +21,9 @@ pub struct DatabaseBench<'a> {
     /// Timings of each whole command; 0 for none.
     pub steps: u32,
 }
+
+/// The statement that a server answers first, in every engine.
+pub(super) const QUERY: &str = "SELECT 1";
 
 impl DatabaseBench<'_> {
     /// Starts a server that ends with this process, however that ends.

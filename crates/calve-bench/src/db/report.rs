@@ -6,7 +6,7 @@ use calve_receipt::bench::{
 };
 use calve_receipt::human::{counted, size};
 
-use super::bench::DatabaseBench;
+use super::bench::{DatabaseBench, QUERY};
 use super::sample::{Sample, VariantRuns};
 use crate::report::{Report, Section, or_dash, shown_bytes, shown_ms};
 use crate::stats::spread;
@@ -41,13 +41,11 @@ pub(super) fn complete(
 fn describe(report: &mut Report, bench: &DatabaseBench<'_>, template: &DatabaseTemplate, write: &str) {
     let DatabaseTemplate { name, program: ServerProgram { engine, version, .. }, files, bytes, .. } = template;
     report.circumstance("Template", format!("`{name}`: {version}, {}, {}", counted(*files, "file"), size(*bytes)));
-    let query = format!("`{}`, timed from the request for a server on, cloning included", bench.query);
-    report.circumstance("First query", query);
+    report.circumstance("First query", format!("`{QUERY}`, timed from the request for a server on, cloning included"));
     let which = if bench.write.is_some() { "" } else { ": a row of the largest table" };
     report.circumstance("Writes", format!("`{write}`{which}"));
     let facts = &mut report.document.facts;
     facts.template = Some(TemplateFact { name: name.clone(), engine: engine.clone(), files: *files, bytes: *bytes });
-    facts.query = Some(bench.query.to_owned());
     facts.write = Some(write.to_owned());
     report.document.rounds = bench.runs;
     report.circumstance("Runs", format!("{} for each variant, in rotating order, with warm caches", bench.runs));

@@ -6,6 +6,7 @@ use calve_core::Strategy;
 use calve_db::Error;
 use calve_receipt::bench::BenchSide;
 
+use super::bench::QUERY;
 use super::client::Session;
 use super::servers::{Server, Servers};
 use crate::error::BenchError;
@@ -104,7 +105,7 @@ impl Servers<'_> {
             None => Server::Calve(Box::new(self.bench.start(strategy)?)),
         };
         let asked = self.open(&mut server).and_then(|mut session| {
-            session.run(self.bench.query)?;
+            session.run(QUERY)?;
             Ok(session)
         });
         match asked {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use calve_db::{Pool, PoolOptions, Server};
 use calve_receipt::bench::DatabaseStepResult;
 
-use super::bench::{DatabaseBench, program};
+use super::bench::{DatabaseBench, QUERY, program};
 use super::client::Session;
 use crate::error::BenchError;
 use crate::report::shown_ms;
@@ -89,7 +89,7 @@ impl DatabaseBench<'_> {
         self.setup.cancel.check()?;
         let began = Instant::now();
         program(self.supervisor, words)?;
-        Session::open(server)?.run(self.query)?;
+        Session::open(server)?.run(QUERY)?;
         let ms = began.elapsed().as_secs_f64() * 1000.0;
         (self.setup.say)(&format!("{:>9}  {step}", shown_ms(ms)));
         Ok(ms)
@@ -103,7 +103,7 @@ impl DatabaseBench<'_> {
         program(self.supervisor, &["start", self.template, "--name", &name, "--owner-pid", &owner, "-q"])?;
         // The command prints the directory of sockets, which the record has too.
         let record = calve_db::find(self.home, &name)?;
-        Session::open(&record.server)?.run(self.query)?;
+        Session::open(&record.server)?.run(QUERY)?;
         let ms = began.elapsed().as_secs_f64() * 1000.0;
         let memory_bytes = calve_db::memory_bytes(record.supervisor).map(|bytes| bytes as f64);
         calve_db::stop(self.home, &name, self.setup.cancel)?;

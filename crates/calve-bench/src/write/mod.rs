@@ -13,7 +13,6 @@ use crate::error::BenchError;
 use crate::machine;
 use crate::report::Report;
 use crate::runs;
-use crate::scratch::Room;
 use crate::setup::{BenchSetup, Rounds};
 
 /// The script that Node runs, shipped in the program.
@@ -35,8 +34,7 @@ pub fn run(
         fs_err::write(&script, SCRIPT)?;
         let workloads =
             tasks.iter().flat_map(|task| ways::workloads(*task, machine.cores, &node, &script, &result)).collect();
-        let most = |of: fn(Room) -> u64| tasks.iter().map(|task| of(task.needs())).max().unwrap_or(0);
-        let needs = Room { bytes: most(|room| room.bytes), inodes: most(|room| room.inodes) };
+        let needs = tasks.iter().map(Task::needs).max_by_key(|room| room.inodes).unwrap_or_default();
         let nothing = |_: &Path| Vec::new();
         let runs = runs::run(setup, rounds, needs, machine.memory_bytes, &nothing, workloads, scratch)?;
         let mut report = Report::new("write", began, machine.clone());

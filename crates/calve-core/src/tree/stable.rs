@@ -56,7 +56,7 @@ impl Moment {
         }
     }
 
-    /// Returns whether its file system keeps whole seconds, as far as this tells.
+    /// Returns whether its file system may keep only whole seconds.
     fn is_whole(self) -> bool {
         self.nanoseconds == 0
     }

@@ -254,7 +254,7 @@ pub enum EndReason {
 /// Why a data directory cannot be a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum UnusableData {
-    /// It is no data directory of the engine, or an incomplete one.
+    /// It is not a data directory of the engine, or is incomplete.
     #[error("{0}")]
     Incomplete(String),
     #[error("it was made by {made_by}, and the server is {server}")]

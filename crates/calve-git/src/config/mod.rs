@@ -112,7 +112,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Fails if the text is no valid file for a project's repository.
+    /// Fails if the text is not a valid file for a project's repository.
     pub fn check(text: &str) -> Result<()> {
         Config::default().add(&ConfigText { path: Path::new(SHARED), text, author: Author::Repository })
     }

@@ -27,8 +27,8 @@ pub(crate) struct BenchRunArguments {
 /// Measure servers on clones of a template, with each strategy
 ///
 /// Runs copy, overlay, reflink and snapshot, and a server on an existing directory, in a different order each time. For a template made from
-/// an image, all servers run in containers. Each run clones the template, starts a server, asks one query, writes ten times, and stops the
-/// server. Reports the times, and the disk space and memory of a server. Then it times commands as a whole: a start that finds a standby, and
+/// an image, all servers run in containers. Each run clones the template, starts a server, asks it `SELECT 1`, writes ten times, and stops
+/// it. Reports the times, and the disk space and memory of a server. Then it times commands as a whole: a start that finds a standby, and
 /// resets to the template and to a mark. To measure a write load, run a program such as pgbench in `calve db run`.
 ///
 /// Only reads the template. The servers are in CALVE_HOME; they end with the bench, however it ends.
@@ -44,9 +44,6 @@ pub(crate) struct BenchDbArguments {
     /// Clone this template
     #[arg(long, value_name = "NAME")]
     pub(crate) template: String,
-    /// Ask this query first
-    #[arg(long, value_name = "SQL", default_value = "SELECT 1")]
-    pub(crate) query: String,
     /// Run this statement ten times [default: delete a row of the largest table]
     #[arg(long, value_name = "SQL")]
     pub(crate) write: Option<String>,

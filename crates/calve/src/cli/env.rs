@@ -10,8 +10,7 @@ use crate::name_parser::NameParser;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  eval \"$(calve env)\"
-  eval \"$(calve env --format direnv)\"        a line of .envrc
+  eval \"$(calve env)\"                       also as a line of direnv's .envrc
   calve env --format fish | source
   calve env --format dotenv > .env.local     worktrees made from here get their own ports in it
   calve env --format mise > mise.local.toml  likewise
@@ -20,8 +19,8 @@ Examples:
   [ports]        web = 3000
   [services.db]  template = \"shop\", env = \"DATABASE_URL\"")]
 pub(crate) struct EnvArguments {
-    /// Print in this format: sh, fish, dotenv, direnv, mise
-    #[arg(long, value_name = "FORMAT", value_parser = NameParser(&["sh", "fish", "dotenv", "direnv", "mise"], format), default_value = "sh", hide_possible_values = true)]
+    /// Print in this format: sh, fish, dotenv, mise
+    #[arg(long, value_name = "FORMAT", value_parser = NameParser(&["sh", "fish", "dotenv", "mise"], format), default_value = "sh", hide_possible_values = true)]
     pub(crate) format: EnvFormat,
     /// Replace this worktree's ports first, such as one that is in use
     #[arg(long)]
@@ -41,10 +40,10 @@ pub(crate) enum EnvFormat {
 
 fn format(name: &str) -> Result<EnvFormat, String> {
     Ok(match name {
-        "sh" | "direnv" => EnvFormat::Shell(["export ", "=", "unset "]),
+        "sh" => EnvFormat::Shell(["export ", "=", "unset "]),
         "fish" => EnvFormat::Shell(["set -gx ", " ", "set -e "]),
         "dotenv" => EnvFormat::File(".env"),
         "mise" => EnvFormat::File("mise.toml"),
-        _ => return Err("it is one of: sh, fish, dotenv, direnv, mise".into()),
+        _ => return Err("it is one of: sh, fish, dotenv, mise".into()),
     })
 }

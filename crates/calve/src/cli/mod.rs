@@ -296,10 +296,12 @@ pub(crate) struct CpArguments {
     /// re-includes that file. Nothing below an excluded directory can be re-included.
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
-    /// Replace an existing target atomically; move the old one to the trash
+    /// Replace an existing target
+    ///
+    /// In one step: DST is the old tree or the new one, never a mix. The old one is deleted in the background.
     #[arg(long)]
     pub(crate) replace: bool,
-    /// Leave other file systems below SRC out, as empty directories
+    /// Leave out other file systems, as empty directories
     #[arg(short = 'x', long)]
     pub(crate) one_file_system: bool,
     /// Use N worker threads, 1 to 64 [default: one for each processor, at most 8]
@@ -311,10 +313,10 @@ pub(crate) struct CpArguments {
     /// Compare contents and metadata with SRC before publishing the clone
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Accepted for compatibility with cp, like -p and -v; always on
+    /// Do nothing, as do -p and -v: calve always copies like `cp -a`
     #[arg(short = 'r', short_alias = 'R', visible_short_alias = 'a', aliases = ["recursive", "archive", "verbose"], short_aliases = ['p', 'v'], action = clap::ArgAction::Count, hide_short_help = true)]
     pub(crate) as_cp: u8,
-    /// Accepted as in cp; an existing target still needs --replace
+    /// Do nothing: an existing target still needs --replace
     #[arg(short = 'f', long, action = clap::ArgAction::Count, hide_short_help = true)]
     pub(crate) force: u8,
 }
@@ -341,7 +343,7 @@ pub(crate) struct RmArguments {
     /// Ignore a missing PATH; remove git worktrees; directories need no -r
     #[arg(short = 'f', long)]
     pub(crate) force: bool,
-    /// Accepted as in rm -r
+    /// Do nothing: directories are removed without it too
     #[arg(short = 'r', short_alias = 'R', alias = "recursive", action = clap::ArgAction::Count, hide_short_help = true)]
     pub(crate) as_rm: u8,
 }

@@ -14,7 +14,7 @@ pub(crate) struct DuArguments {
     /// Print the answer as JSON on stdout (schema calve.du/1)
     #[arg(long)]
     pub(crate) json: bool,
-    /// Leave out other file systems below a PATH
+    /// Leave out other file systems
     #[arg(short = 'x', long)]
     pub(crate) one_file_system: bool,
 }
@@ -41,7 +41,7 @@ pub(crate) struct DedupeArguments {
     /// Do not use or update the hash cache
     #[arg(long)]
     pub(crate) no_cache: bool,
-    /// Leave out other file systems below a PATH
+    /// Leave out other file systems
     #[arg(short = 'x', long)]
     pub(crate) one_file_system: bool,
 }

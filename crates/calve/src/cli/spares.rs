@@ -24,19 +24,9 @@ pub(crate) enum SparesCommand {
     /// Stop building spares of a directory until `calve spares refill`
     ///
     /// Ready spares are still handed over.
-    Pause {
-        /// The directory that will be cloned, or @NAME for a template
-        src: PathBuf,
-        #[command(flatten)]
-        output: Output,
-    },
+    Pause(SourceArguments),
     /// Delete the spares of a directory, and stop building them
-    Remove {
-        /// The directory that will be cloned, or @NAME for a template
-        src: PathBuf,
-        #[command(flatten)]
-        output: Output,
-    },
+    Remove(SourceArguments),
     /// Track changes to directories with spares, so clones check less
     ///
     /// Runs until Ctrl-C; one process per user is enough. It records changes in those directories, with at most a quarter of the user's
@@ -78,9 +68,17 @@ pub(crate) struct AddArguments {
     /// Exclude entries, for `calve cp` with the same GLOB (repeatable) [default: none]
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
-    /// Leave out other file systems below SRC, for `calve cp -x`
+    /// Leave out other file systems, for `calve cp -x`
     #[arg(short = 'x', long)]
     pub(crate) one_file_system: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SourceArguments {
+    /// The directory that will be cloned, or @NAME for a template
+    pub(crate) src: PathBuf,
     #[command(flatten)]
     pub(crate) output: Output,
 }

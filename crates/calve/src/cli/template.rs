@@ -51,7 +51,7 @@ Examples:
         #[arg(long)]
         json: bool,
     },
-    /// Rebuild a template and replace it atomically
+    /// Rebuild a template
     ///
     /// Clones the directory that it was made from, or DIR. A concurrent clone gets the old template or the new one, never a mix.
     #[command(

@@ -21,23 +21,9 @@ pub(crate) enum VolumeCommand {
 Examples:
   cd $(calve volume attach work)
   calve volume attach work --print | sudo sh")]
-    Attach {
-        /// The name of the volume
-        name: String,
-        #[command(flatten)]
-        root: Root,
-        #[command(flatten)]
-        output: Output,
-    },
+    Attach(MountArguments),
     /// Unmount a volume; its contents stay
-    Detach {
-        /// The name of the volume
-        name: String,
-        #[command(flatten)]
-        root: Root,
-        #[command(flatten)]
-        output: Output,
-    },
+    Detach(MountArguments),
     /// Make a volume larger
     ///
     /// An attached volume grows at once, which needs root; a detached one grows when it is next attached.
@@ -100,10 +86,14 @@ pub(crate) struct CreateArguments {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Root {
+pub(crate) struct MountArguments {
+    /// The name of the volume
+    pub(crate) name: String,
     /// Print the commands that root must run, and run none
     #[arg(long, conflicts_with = "json")]
     pub(crate) print: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 #[derive(Debug, Args)]

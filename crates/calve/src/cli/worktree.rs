@@ -239,12 +239,12 @@ pub(crate) struct CheckArguments {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  calve bench worktree --repository . --into ..
-  calve bench worktree --repository app --into /mnt/scratch --runs 5")]
+  calve bench worktree --repo . --into ..
+  calve bench worktree --repo app --into /mnt/scratch --runs 5")]
 pub(crate) struct BenchWorktreeArguments {
     /// Measure with this main worktree, and what git ignores in it
     #[arg(long, value_name = "DIR", default_value = ".")]
-    pub(crate) repository: PathBuf,
+    pub(crate) repo: PathBuf,
     #[command(flatten)]
     pub(crate) run: super::bench::BenchRunArguments,
 }

@@ -19,7 +19,7 @@ pub(crate) fn run(command: &BenchCommand, cancel: &CancelToken) -> Result<(), Fa
         BenchCommand::Db(arguments) => databases(arguments, cancel),
         BenchCommand::Git(arguments) => git_clones(arguments, cancel),
         BenchCommand::Worktree(arguments) => {
-            in_turns(&arguments.run, cancel, |setup, rounds| worktree::run(&setup, rounds, &arguments.repository))
+            in_turns(&arguments.run, cancel, |setup, rounds| worktree::run(&setup, rounds, &arguments.repo))
         }
         BenchCommand::Write(arguments) => reported(&arguments.report, &arguments.into, cancel, |setup| {
             let rounds = Rounds::Exactly(arguments.runs);
@@ -40,14 +40,14 @@ fn in_turns(
 }
 
 fn databases(arguments: &BenchDbArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    let BenchDbArguments { template, query, write, runs, .. } = arguments;
+    let BenchDbArguments { template, write, runs, .. } = arguments;
     let (home, supervisor, write) = (&home()?, &supervisor()?, write.as_deref());
     let steps = arguments.steps.unwrap_or(*runs);
     let directory = calve_env::required_home(&Program, "databases")?;
     // Create a missing home. Starting a server then reports that it has no template.
     fs_err::create_dir_all(&directory)?;
     reported(&arguments.report, &directory, cancel, |setup| {
-        DatabaseBench { setup, home, supervisor, template, query, write, runs: *runs, steps }.run()
+        DatabaseBench { setup, home, supervisor, template, write, runs: *runs, steps }.run()
     })
 }
 

@@ -25,7 +25,7 @@ pub(crate) enum Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MissingObjects {
-    /// The number of objects that the server still has, as far as counted.
+    /// The number of objects still on the server that were counted in time.
     #[serde(rename = "objects_missing")]
     pub objects: u64,
     /// True if all of them were counted in the time that there was.

@@ -14,7 +14,7 @@ use calve_git::worktree::AddReport;
 use calve_receipt::SparesReceipt;
 use calve_receipt::human::{age, counted, entries, size};
 
-use crate::cli::spares::{AddArguments, Output, SparesCommand};
+use crate::cli::spares::{AddArguments, Output, SourceArguments, SparesCommand};
 use crate::failure::{FAILED, Failure};
 use crate::host::Program;
 use crate::progress_bar::watched;
@@ -32,12 +32,12 @@ pub(crate) fn run(command: &SparesCommand, cancel: &CancelToken) -> Result<(), F
             }
             refill(source, None, output, cancel)
         }
-        SparesCommand::Pause { src, output } => {
+        SparesCommand::Pause(SourceArguments { src, output }) => {
             let source = source(src)?;
             known(store()?.pause(&source, true)?, &source)?;
             tell(&RefillReport::default(), Some(&source), output)
         }
-        SparesCommand::Remove { src, output: Output { json: as_json } } => {
+        SparesCommand::Remove(SourceArguments { src, output: Output { json: as_json } }) => {
             let source = source(src)?;
             known(store()?.remove(&source, cancel)?, &source)?;
             output::note(&format!("removed the spares of `{}`", ShownPath(source.name())));

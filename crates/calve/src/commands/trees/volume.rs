@@ -4,7 +4,7 @@ use calve_receipt::human::size;
 use calve_receipt::{VolumeProblem, VolumeReceipt, VolumesReceipt, path};
 use calve_volume::{Error, NewVolume, Problem, VolumePlan, VolumeState, Volumes, WayToRoot};
 
-use crate::cli::volume::{CreateArguments, Output, Root, VolumeCommand};
+use crate::cli::volume::{CreateArguments, MountArguments, Output, VolumeCommand};
 use crate::failure::{FAILED, Failure, REFUSED};
 use crate::host::Program;
 use crate::{consent, output, wording};
@@ -14,8 +14,8 @@ pub(crate) fn run(command: &VolumeCommand, cancel: &CancelToken) -> Result<(), F
     let done = match command {
         VolumeCommand::Create(arguments) => create(&volumes, arguments),
         VolumeCommand::List { json } => list(&volumes, *json),
-        VolumeCommand::Attach { name, root, output } => attach(&volumes, name, root, output),
-        VolumeCommand::Detach { name, root, output } => detach(&volumes, name, root, output),
+        VolumeCommand::Attach(arguments) => attach(&volumes, arguments),
+        VolumeCommand::Detach(arguments) => detach(&volumes, arguments),
         VolumeCommand::Grow { name, size, output } => grow(&volumes, name, *size, output),
         VolumeCommand::Remove { name, yes, output } => remove(&volumes, name, *yes, output),
         VolumeCommand::Doctor { name, output } => doctor(&volumes, name.as_deref(), output, cancel),
@@ -60,9 +60,9 @@ fn list(volumes: &Volumes, json: bool) -> Result<(), Failure> {
     output::json_or(json, &VolumesReceipt { volumes: receipts }, &lines)
 }
 
-fn attach(volumes: &Volumes, name: &str, root: &Root, output: &Output) -> Result<(), Failure> {
-    let plan = volumes.attach(name)?;
-    if root.print {
+fn attach(volumes: &Volumes, arguments: &MountArguments) -> Result<(), Failure> {
+    let plan = volumes.attach(&arguments.name)?;
+    if arguments.print {
         return print(&plan);
     }
     let listed = carry_out(plan, "attaching a volume")?;
@@ -73,20 +73,20 @@ fn attach(volumes: &Volumes, name: &str, root: &Root, output: &Output) -> Result
             "the disk has {free} free, and the volume could take {demand} more; it becomes read-only when the disk is full"
         ));
     }
-    if output.json {
-        return output::json_if(output.json, &VolumesReceipt { volumes: vec![receipt(&listed)] });
+    if arguments.output.json {
+        return output::json_if(true, &VolumesReceipt { volumes: vec![receipt(&listed)] });
     }
     output::path(&listed.volume.mount_point)
 }
 
-fn detach(volumes: &Volumes, name: &str, root: &Root, output: &Output) -> Result<(), Failure> {
-    let plan = volumes.detach(name)?;
-    if root.print {
+fn detach(volumes: &Volumes, arguments: &MountArguments) -> Result<(), Failure> {
+    let plan = volumes.detach(&arguments.name)?;
+    if arguments.print {
         return print(&plan);
     }
     let listed = carry_out(plan, "detaching a volume")?;
-    output::note(&format!("detached the volume {name}"));
-    output::json_if(output.json, &VolumesReceipt { volumes: vec![receipt(&listed)] })
+    output::note(&format!("detached the volume {}", arguments.name));
+    output::json_if(arguments.output.json, &VolumesReceipt { volumes: vec![receipt(&listed)] })
 }
 
 fn grow(volumes: &Volumes, name: &str, bytes: u64, output: &Output) -> Result<(), Failure> {

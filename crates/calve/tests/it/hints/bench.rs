@@ -157,13 +157,6 @@ pub(super) const CASES: &[Case] = &[
         r#"eval "${HINT#*: }"; calve bench db --template p 2>&1 | grep 'no table with rows'"#,
     ),
     case(
-        "ChangeQuery",
-        "calve db template create -q p --engine postgres",
-        "calve bench db --template p --query nonsense --write 'SELECT 1'",
-        "give another statement with `--query`",
-        "calve bench db --template p --query 'SELECT 2' 2>&1 | grep 'no table with rows'",
-    ),
-    case(
         "ChangeWrite",
         "calve db template create -q p --engine postgres",
         "calve bench db --template p",

@@ -12,7 +12,7 @@ fn a_bench_measures_calve_and_leaves_the_repository_alone() {
     let Some(repo) = Repo::on(FileSystem::Xfs) else { return };
     fs_err::remove_file(repo.join("package-lock.json")).unwrap();
     repo.commit("nothing to install");
-    let bench = with_environment(calve(["bench", "worktree", "-q", "--json", "--runs", "1", "--repository"]));
+    let bench = with_environment(calve(["bench", "worktree", "-q", "--json", "--runs", "1", "--repo"]));
     let report = bench.arg(&repo.path).arg("--into").arg(&*repo.spot).succeeds().json();
     assert_eq!(report["bench"], "worktree");
     let commands: Vec<&str> =
@@ -28,7 +28,7 @@ fn a_bench_measures_calve_and_leaves_the_repository_alone() {
 #[test]
 fn a_bench_of_what_is_no_repository_is_refused() {
     let spot = Spot::anywhere();
-    let bench = calve(["bench", "worktree", "--runs", "1", "--repository", ".", "--into", "."]).within(&spot);
-    bench.fails(2).says(&["name the directory that has `.git` in it with `--repository`", "is not the main worktree"]);
+    let bench = calve(["bench", "worktree", "--runs", "1", "--repo", ".", "--into", "."]).within(&spot);
+    bench.fails(2).says(&["name the directory that has `.git` in it with `--repo`", "is not the main worktree"]);
     spot.holds(&[]);
 }

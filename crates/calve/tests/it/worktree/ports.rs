@@ -355,7 +355,7 @@ fn a_command_runs_with_the_ports_and_its_end_is_its_own() {
     let said = repo.within(&repo.path, &["worktree", "remove", "--yes", "hooked"]).succeeds().stderr;
     assert!(said.lines().any(|line| line == number(102).to_string()), "{said}");
     // A shell of any kind and what reads such files take the lines as they are.
-    for (words, line) in [("fish", "set -gx WEB_PORT "), ("dotenv", "WEB_PORT="), ("direnv", "export WEB_PORT=")] {
+    for (words, line) in [("fish", "set -gx WEB_PORT "), ("dotenv", "WEB_PORT="), ("sh", "export WEB_PORT=")] {
         let printed = repo.within(&one, &["env", "--format", words]).succeeds().stdout;
         assert!(printed.ends_with(&format!("{line}{}\n", number(101))), "{printed}");
     }
