@@ -6,6 +6,11 @@ use std::path::Path;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+use calve_core::CloneReport as CloneReceipt;
+use calve_core::space::DiskUsage as DiskUsageReceipt;
+use calve_git::remote::{FetchReport as GitFetchReceipt, GitCloneReport as GitCloneReceipt};
+use calve_git::worktree::{ConvertReport as WorktreeConvertReceipt, WorktreeRemoveReport as WorktreeRemoveReceipt};
+
 use crate::*;
 
 /// Expands to the names of the documents, each with the schema of its type.

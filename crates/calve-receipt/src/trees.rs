@@ -1,7 +1,7 @@
 use calve_core::bulk::WriteReport;
 use calve_core::error::Remedy;
 use calve_core::overlay_run::Change;
-use calve_core::space::{DedupeReport, DiskUsage};
+use calve_core::space::DedupeReport;
 use calve_core::spares::SpareSet;
 use calve_core::{CloneReport, ProbeReport, RemoveReport};
 use serde::Serialize;
@@ -9,22 +9,13 @@ use serde::Serialize;
 use crate::error::ErrorReceipt;
 use crate::values::{Milliseconds, ReceiptPath, Refusal, StrategyName, path};
 
-/// The report of one clone.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
-#[serde(tag = "schema", rename = "calve.clone/1")]
-pub struct CloneReceipt {
-    #[serde(flatten)]
-    pub report: CloneReport,
-}
-
 /// The reports of several clones.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.clones/1")]
 pub struct CloneReceipts {
     /// The clones that were made, without those that failed.
-    pub clones: Vec<CloneReceipt>,
+    pub clones: Vec<CloneReport>,
 }
 
 /// The dry run of one clone.
@@ -118,22 +109,13 @@ pub struct RunReceipt {
     /// The complete copy that was kept. Null if none was.
     pub kept: Option<ReceiptPath>,
     /// The report of that copy, with what it lacks. Null if none was kept.
-    pub clone: Option<CloneReceipt>,
+    pub clone: Option<CloneReport>,
     /// Whether the changes were made in the tree itself.
     pub applied: bool,
     /// The tree that the command saw a private copy of.
     pub tree: ReceiptPath,
     /// Everything that the command made, changed or deleted, in the order of the paths.
     pub entries: Vec<Change>,
-}
-
-/// The report of `calve du`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
-#[serde(tag = "schema", rename = "calve.du/1")]
-pub struct DiskUsageReceipt<'a> {
-    #[serde(flatten)]
-    pub usage: &'a DiskUsage,
 }
 
 /// The report of `calve dedupe`.
