@@ -1,6 +1,6 @@
 use calve_core::CloneReport;
 use calve_git::environment::{EnvFile, LeasedPort, OtherValues};
-use calve_git::escape::{AuditReport, Finding};
+use calve_git::escape::Finding;
 use calve_git::worktree::{
     CarriedFiles, GoingBranch, HookRun, NewWorktree, TrackedCounts, TrackedPlan, UnsavedReceipt, WorktreeInfo,
     WorktreeRemoveReport,
@@ -123,16 +123,6 @@ pub struct WorktreePlanReceipt {
     /// Its services, and where their data would come from. Absent if it would get none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceReceipt>,
-}
-
-/// The report of `calve worktree check`.
-#[derive(Debug, JsonSchema, Serialize)]
-#[serde(tag = "schema", rename = "calve.worktree-check/1")]
-pub struct WorktreeCheckReceipt<'a> {
-    /// The worktree.
-    pub path: ReceiptPath,
-    #[serde(flatten)]
-    pub report: &'a AuditReport,
 }
 
 /// The report of `calve env`.

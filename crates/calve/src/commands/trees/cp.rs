@@ -6,7 +6,7 @@ use calve_core::{
     Strategy, clone_tree, plan,
 };
 use calve_git::environment::linked_entry;
-use calve_receipt::{CloneReceipts, PlanReceipt, PlanReceipts};
+use calve_receipt::{CloneReceipts, PlanReceipt, PlanReceipts, path};
 
 use crate::cli::CpArguments;
 use crate::failure::Failure;
@@ -45,7 +45,8 @@ fn plan_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<PlanReceip
         output::warn(NOT_INDEPENDENT);
     }
     warn_of_shared_index(src);
-    Ok(report.into())
+    let CloneReport { src, dst, strategy, refused, .. } = report;
+    Ok(PlanReceipt { src: path(src), dst: path(dst), strategy, refused })
 }
 
 fn clone_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneReport, Failure> {
