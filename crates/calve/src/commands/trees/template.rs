@@ -193,7 +193,6 @@ fn pull(templates: &Templates, arguments: &PullArguments, cancel: &CancelToken) 
     clear_away(&pulled.swept);
     let template = &pulled.template;
     let amount = format!("{}, {}", entries(template.entries), size(template.bytes));
-    let image = (pulled.digest, pulled.is_up_to_date);
-    let fields = pull.end(&amount, image, pulled.fetched_bytes, pulled.reused_bytes);
+    let fields = pull.end(&amount, (pulled.digest, pulled.is_up_to_date), pulled.received);
     output::json_if(arguments.json, &TemplatePullReceipt { template, pull: fields, portable_key: pulled.key })
 }
