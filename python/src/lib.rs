@@ -23,7 +23,7 @@ use calve_core::{
     CancelToken, Choice, CloneOptions, CloneVerification, Durability, Error, ExistingDestination, Mounts, Progress,
     RemovalWait, RemoveOptions,
 };
-use calve_receipt::{CloneReceipt, ErrorReceipt, ProbeReceipt, json};
+use calve_receipt::{ErrorReceipt, ProbeReceipt, json};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyImportError, PyValueError};
 use pyo3::prelude::*;
@@ -205,7 +205,7 @@ fn clone_tree(
         )?;
         report.src.clone_from(&src);
         let (trash_waits, spares_wanted) = (report.trash_waits, report.spares_wanted);
-        Ok(format!("[{},{trash_waits},{spares_wanted}]", json(&CloneReceipt { report })))
+        Ok(format!("[{},{trash_waits},{spares_wanted}]", json(&report)))
     })
 }
 

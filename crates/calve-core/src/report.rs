@@ -135,6 +135,7 @@ impl FromReport<TrashedTree> for ReceiptPath {
 
 /// The report of one clone.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "schema", rename = "calve.clone/1")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CloneReport {
     /// The source as given.

@@ -29,7 +29,7 @@ mod work;
 
 pub use address::Transport;
 pub use credentials::CredentialFiles;
-pub use data::{DataDescription, DataImage, DataSource, OldData, ReceivedData, push_data};
+pub use data::{DataDescription, DataImage, DataSource, OldData, ReceivedBytes, push_data};
 pub use error::{Error, RegistryRefusal};
 pub use operation::Operation;
 pub use pull::{PullReport, origin, pull};

@@ -12,6 +12,7 @@ use calve_core::template::{HeldTemplate, SweptTemplates, Template, TemplateOptio
 
 use crate::arrivals::Arrivals;
 use crate::assemble::{Parents, check_room, room_of};
+use crate::data::ReceivedBytes;
 use crate::error::Error;
 use crate::fetch::{Fetcher, Run};
 use crate::frames::{self, Frame};
@@ -30,10 +31,7 @@ pub struct PullReport {
     pub digest: String,
     /// Key of the portable contents: equal templates have the same one on every machine.
     pub key: String,
-    /// Bytes of the image's layers and of the template's manifest, without the image's own manifest.
-    pub fetched_bytes: u64,
-    /// Size of the files taken from the previous version.
-    pub reused_bytes: u64,
+    pub received: ReceivedBytes,
     /// True if the template already matched the image, so nothing was made.
     pub is_up_to_date: bool,
     /// Fate of the version that it replaced.
@@ -94,8 +92,7 @@ fn receive(
         template,
         digest: digest.to_owned(),
         key: sent.key.clone(),
-        fetched_bytes: sent.fetched_bytes,
-        reused_bytes: 0,
+        received: ReceivedBytes { fetched_bytes: sent.fetched_bytes, reused_bytes: 0 },
         is_up_to_date: true,
         swept: SweptTemplates::default(),
     };
@@ -116,8 +113,8 @@ fn receive(
         Ok(received) => received,
         Err(error) => return made_meanwhile(templates, name, &sent.key, error).map(up_to_date),
     };
-    let (fetched_bytes, reused_bytes) = (fetched.into_inner(), reused.into_inner());
-    Ok(PullReport { fetched_bytes, reused_bytes, is_up_to_date: false, swept, ..up_to_date(template) })
+    let received = ReceivedBytes { fetched_bytes: fetched.into_inner(), reused_bytes: reused.into_inner() };
+    Ok(PullReport { received, is_up_to_date: false, swept, ..up_to_date(template) })
 }
 
 const ORIGIN: &str = "oci:";

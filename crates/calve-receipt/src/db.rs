@@ -146,16 +146,9 @@ pub struct DbMark {
 
 impl DbMark {
     pub fn new(server: &str, mark: DatabaseTemplate) -> Self {
-        Self {
-            server: server.to_owned(),
-            name: mark.name,
-            engine: mark.program.engine,
-            template: mark.base,
-            method: "stopped",
-            files: mark.files,
-            bytes: mark.bytes,
-            made_unix_s: mark.made_unix_s,
-        }
+        let DatabaseTemplate { name, program, base: template, files, bytes, made_unix_s, .. } = mark;
+        let (server, engine) = (server.to_owned(), program.engine);
+        Self { server, name, engine, template, method: "stopped", files, bytes, made_unix_s }
     }
 }
 

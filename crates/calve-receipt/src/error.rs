@@ -3,14 +3,14 @@
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use calve_core::Error;
 use calve_core::error::{Operation, Remedy, TemplateError};
 use calve_core::internal::json::{ErrorName, FromReport as _};
+use calve_core::{Error, Refusal};
 use rustix::io::Errno;
 use serde::Serialize;
 use strum::{IntoStaticStr, VariantNames};
 
-use crate::values::{ReceiptPath, Refusal, path};
+use crate::values::{ReceiptPath, path};
 
 /// The kind of an error. A later version may have more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, IntoStaticStr, VariantNames, Serialize)]

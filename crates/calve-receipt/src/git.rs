@@ -1,15 +1,7 @@
 use calve_git::advise::Sentence;
-use calve_git::remote::{FetchReport, GitCloneReport, PlannedClone, PlannedFetch};
+use calve_git::remote::{PlannedClone, PlannedFetch};
 use schemars::JsonSchema;
 use serde::Serialize;
-
-/// The report of `calve git clone`.
-#[derive(Debug, JsonSchema, Serialize)]
-#[serde(tag = "schema", rename = "calve.git-clone/1")]
-pub struct GitCloneReceipt {
-    #[serde(flatten)]
-    pub report: GitCloneReport,
-}
 
 /// The dry run of `calve git clone`.
 #[derive(Debug, JsonSchema, Serialize)]
@@ -17,14 +9,6 @@ pub struct GitCloneReceipt {
 pub struct GitClonePlanReceipt {
     #[serde(flatten)]
     pub plan: PlannedClone,
-}
-
-/// The report of `calve git fetch`.
-#[derive(Debug, JsonSchema, Serialize)]
-#[serde(tag = "schema", rename = "calve.git-fetch/1")]
-pub struct GitFetchReceipt {
-    #[serde(flatten)]
-    pub report: FetchReport,
 }
 
 /// The dry run of `calve git fetch`.

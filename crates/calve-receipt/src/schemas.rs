@@ -3,6 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use calve_core::CloneReport as CloneReceipt;
+use calve_core::space::{DedupeReport as DedupeReceipt, DiskUsage as DiskUsageReceipt};
+use calve_core::template::Verification as TemplateVerifyReceipt;
+use calve_git::escape::AuditReport as WorktreeCheckReceipt;
+use calve_git::remote::{FetchReport as GitFetchReceipt, GitCloneReport as GitCloneReceipt};
+use calve_git::worktree::{ConvertReport as WorktreeConvertReceipt, WorktreeRemoveReport as WorktreeRemoveReceipt};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 

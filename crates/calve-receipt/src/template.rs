@@ -1,44 +1,31 @@
-use calve_core::Error;
 use calve_core::error::TemplateError;
-use calve_core::template::{CreatedTemplate, Difference, Template};
+use calve_core::report::{SkippedEntry, Warning};
+use calve_core::template::Template;
+use calve_core::{Error, Refusal};
 use schemars::JsonSchema;
 use serde::Serialize;
 use strum::VariantNames;
 
-use crate::values::{Milliseconds, ReceiptPath, Refusal, SkippedEntry, Warning, paths};
+use crate::values::{Milliseconds, ReceiptPath};
 
 /// The report of `calve template create` and `calve template refresh`.
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.template.create/1")]
 pub struct TemplateCreateReceipt<'a> {
     #[serde(flatten)]
-    template: &'a Template,
+    pub template: &'a Template,
     /// The better strategies that were not used.
-    refused: &'a [Refusal],
+    pub refused: &'a [Refusal],
     /// Entries that were left out, with the reasons.
-    skipped: &'a [SkippedEntry],
+    pub skipped: &'a [SkippedEntry],
     /// Entries of the source that changed meanwhile.
-    changed: Vec<ReceiptPath>,
+    pub changed: Vec<ReceiptPath>,
     /// Other facts that the user should know.
-    warnings: &'a [Warning],
+    pub warnings: &'a [Warning],
     /// The time that the frozen clone took in milliseconds.
-    clone_ms: Milliseconds,
+    pub clone_ms: Milliseconds,
     /// The time that everything took in milliseconds.
-    elapsed_ms: Milliseconds,
-}
-
-impl<'a> TemplateCreateReceipt<'a> {
-    pub fn new(CreatedTemplate { template, clone, .. }: &'a CreatedTemplate, elapsed: std::time::Duration) -> Self {
-        Self {
-            template,
-            refused: &clone.refused,
-            skipped: &clone.skipped,
-            changed: paths(&clone.changed),
-            warnings: &clone.warnings,
-            clone_ms: clone.elapsed.into(),
-            elapsed_ms: elapsed.into(),
-        }
-    }
+    pub elapsed_ms: Milliseconds,
 }
 
 /// The result of a template's cheap check.
@@ -98,22 +85,6 @@ pub struct ListedTemplate {
     pub state: TemplateState,
     /// The known facts of it. Null if its record cannot be read.
     pub template: Option<Template>,
-}
-
-/// The report of `calve template verify`.
-#[derive(Debug, JsonSchema, Serialize)]
-#[serde(tag = "schema", rename = "calve.template.verify/1")]
-pub struct TemplateVerifyReceipt<'a> {
-    /// The name.
-    pub name: &'a str,
-    /// The key.
-    pub key: &'a str,
-    /// The number of entries that the template should have.
-    pub entries: u64,
-    /// The entries that differ from the manifest.
-    pub differences: &'a [Difference],
-    /// The time that it took in milliseconds.
-    pub elapsed_ms: Milliseconds,
 }
 
 /// The report of `calve template remove`.

@@ -1,22 +1,12 @@
 use calve_core::bulk::WriteReport;
 use calve_core::error::Remedy;
 use calve_core::overlay_run::Change;
-use calve_core::space::{DedupeReport, DiskUsage};
 use calve_core::spares::SpareSet;
-use calve_core::{CloneReport, ProbeReport, RemoveReport};
+use calve_core::{CloneReport, ProbeReport, Refusal, RemoveReport, Strategy};
 use serde::Serialize;
 
 use crate::error::ErrorReceipt;
-use crate::values::{Milliseconds, ReceiptPath, Refusal, StrategyName, path};
-
-/// The report of one clone.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
-#[serde(tag = "schema", rename = "calve.clone/1")]
-pub struct CloneReceipt {
-    #[serde(flatten)]
-    pub report: CloneReport,
-}
+use crate::values::{Milliseconds, ReceiptPath};
 
 /// The reports of several clones.
 #[derive(Debug, Serialize)]
@@ -24,7 +14,7 @@ pub struct CloneReceipt {
 #[serde(tag = "schema", rename = "calve.clones/1")]
 pub struct CloneReceipts {
     /// The clones that were made, without those that failed.
-    pub clones: Vec<CloneReceipt>,
+    pub clones: Vec<CloneReport>,
 }
 
 /// The dry run of one clone.
@@ -33,19 +23,13 @@ pub struct CloneReceipts {
 #[serde(tag = "schema", rename = "calve.plan/1")]
 pub struct PlanReceipt {
     /// The source as given.
-    src: ReceiptPath,
+    pub src: ReceiptPath,
     /// The destination as given.
-    dst: ReceiptPath,
+    pub dst: ReceiptPath,
     /// The strategy that would be used.
-    strategy: StrategyName,
+    pub strategy: Strategy,
     /// The better strategies that would not be used.
-    refused: Vec<Refusal>,
-}
-
-impl From<CloneReport> for PlanReceipt {
-    fn from(CloneReport { src, dst, strategy, refused, .. }: CloneReport) -> Self {
-        Self { src: path(src), dst: path(dst), strategy, refused }
-    }
+    pub refused: Vec<Refusal>,
 }
 
 /// The dry run of several clones.
@@ -73,7 +57,7 @@ pub struct ProbeReceipt {
 #[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 struct Offer {
     /// The strategy.
-    strategy: StrategyName,
+    strategy: Strategy,
     /// True if the strategy can be used.
     available: bool,
     /// Why the strategy is not available. Null if it is.
@@ -118,35 +102,13 @@ pub struct RunReceipt {
     /// The complete copy that was kept. Null if none was.
     pub kept: Option<ReceiptPath>,
     /// The report of that copy, with what it lacks. Null if none was kept.
-    pub clone: Option<CloneReceipt>,
+    pub clone: Option<CloneReport>,
     /// Whether the changes were made in the tree itself.
     pub applied: bool,
     /// The tree that the command saw a private copy of.
     pub tree: ReceiptPath,
     /// Everything that the command made, changed or deleted, in the order of the paths.
     pub entries: Vec<Change>,
-}
-
-/// The report of `calve du`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
-#[serde(tag = "schema", rename = "calve.du/1")]
-pub struct DiskUsageReceipt<'a> {
-    #[serde(flatten)]
-    pub usage: &'a DiskUsage,
-}
-
-/// The report of `calve dedupe`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
-#[serde(tag = "schema", rename = "calve.dedupe/1")]
-pub struct DedupeReceipt<'a> {
-    /// True if nothing was changed.
-    pub dry_run: bool,
-    #[serde(flatten)]
-    pub report: &'a DedupeReport,
-    /// The trees as given.
-    pub paths: Vec<ReceiptPath>,
 }
 
 /// The report of `calve spares` with any of its commands: the sources that there are spares of.

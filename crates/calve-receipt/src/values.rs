@@ -1,8 +1,6 @@
 use std::path::{Path, PathBuf};
 
 pub use calve_core::internal::json::{Milliseconds, ReceiptPath, named};
-pub use calve_core::report::{SkippedEntry, Warning};
-pub use calve_core::{Refusal, Strategy as StrategyName};
 
 /// Converts a path. A tree's root, relative to itself, is `.`.
 pub fn path(path: impl AsRef<Path>) -> ReceiptPath {

@@ -1,13 +1,13 @@
+use calve_core::CloneReport;
 use calve_git::environment::{EnvFile, LeasedPort, OtherValues};
-use calve_git::escape::{AuditReport, Finding};
+use calve_git::escape::Finding;
 use calve_git::worktree::{
-    CarriedFiles, ConvertReport, GoingBranch, HookRun, NewWorktree, TrackedCounts, TrackedPlan, UnsavedReceipt,
-    WorktreeInfo, WorktreeRemoveReport,
+    CarriedFiles, GoingBranch, HookRun, NewWorktree, TrackedCounts, TrackedPlan, UnsavedReceipt, WorktreeInfo,
+    WorktreeRemoveReport,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::trees::CloneReceipt;
 use crate::values::{Milliseconds, ReceiptPath};
 
 /// The report of `calve worktree add`.
@@ -21,8 +21,8 @@ pub struct WorktreeAddReceipt<'a> {
     #[serde(flatten)]
     pub untracked: &'a CarriedFiles,
     /// The directories that are spares, each as a clone; its `dst` is relative to the worktree. Absent if there are none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub spares: Vec<CloneReceipt>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub spares: &'a [CloneReport],
     /// The worktree's ports. Absent if its .calve.toml names none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<LeasedPort>,
@@ -47,7 +47,7 @@ pub struct WorktreeAddReceipt<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<WorktreeFact>,
     /// The clone of the files.
-    pub clone: CloneReceipt,
+    pub clone: &'a CloneReport,
     /// The time that it took in milliseconds.
     pub elapsed_ms: Milliseconds,
 }
@@ -123,24 +123,6 @@ pub struct WorktreePlanReceipt {
     /// Its services, and where their data would come from. Absent if it would get none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceReceipt>,
-}
-
-/// The report of `calve worktree check`.
-#[derive(Debug, JsonSchema, Serialize)]
-#[serde(tag = "schema", rename = "calve.worktree-check/1")]
-pub struct WorktreeCheckReceipt<'a> {
-    /// The worktree.
-    pub path: ReceiptPath,
-    #[serde(flatten)]
-    pub report: &'a AuditReport,
-}
-
-/// The report of `calve worktree convert`.
-#[derive(Debug, JsonSchema, Serialize)]
-#[serde(tag = "schema", rename = "calve.worktree-convert/1")]
-pub struct WorktreeConvertReceipt<'a> {
-    #[serde(flatten)]
-    pub report: &'a ConvertReport,
 }
 
 /// The report of `calve env`.
@@ -235,14 +217,6 @@ pub struct ListedWorktree<'a> {
     pub services: Vec<ServiceReceipt>,
 }
 
-/// The report of `calve worktree remove`.
-#[derive(Debug, JsonSchema, Serialize)]
-#[serde(tag = "schema", rename = "calve.worktree-remove/1")]
-pub struct WorktreeRemoveReceipt {
-    #[serde(flatten)]
-    pub report: WorktreeRemoveReport,
-}
-
 /// The dry run of `calve worktree remove`.
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-remove-plan/1")]
@@ -265,7 +239,7 @@ pub struct WorktreeRemovePlanReceipt {
 #[serde(untagged)]
 pub enum WorktreeRemoval {
     /// The worktree was removed.
-    Removed(Box<WorktreeRemoveReceipt>),
+    Removed(Box<WorktreeRemoveReport>),
     /// The worktree would be removed.
     Planned(WorktreeRemovePlanReceipt),
 }

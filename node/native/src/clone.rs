@@ -12,7 +12,7 @@ use calve_core::{
     CancelToken, Choice, CloneOptions, CloneReport, CloneVerification, Durability, Error, ExistingDestination, Mounts,
     RemovalWait, RemoveOptions, clone_tree, probe, reap, remove_tree,
 };
-use calve_receipt::{CloneReceipt, ProbeReceipt, json};
+use calve_receipt::{ProbeReceipt, json};
 use napi::Status;
 use napi::bindgen_prelude::{BufferSlice, Env, Function, Object};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode::NonBlocking;
@@ -84,7 +84,7 @@ fn clone(src: &Path, dst: &Path, only_file: bool, mut options: CloneOptions, hom
     let mut report = with_source(src, &options, || home, |tree, options| clone_one(tree, dst, only_file, options))?;
     report.src = src.to_path_buf();
     let (trash_waits, spares_wanted) = (report.trash_waits, report.spares_wanted);
-    Ok(format!("[{},{trash_waits},{spares_wanted}]", json(&CloneReceipt { report })))
+    Ok(format!("[{},{trash_waits},{spares_wanted}]", json(&report)))
 }
 
 fn clone_one(src: &Path, dst: &Path, only_file: bool, options: &CloneOptions) -> Result<CloneReport, Error> {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use strum::{Display, VariantNames};
@@ -14,18 +15,29 @@ use super::store::{frozen_state, open_tree, persist_change_time};
 use super::templates::Templates;
 use super::{read, store};
 use crate::error::Error;
-use crate::json::{As, ReceiptPath, Text};
+use crate::json::{As, Milliseconds, ReceiptPath, Text};
 use crate::progress::CancelToken;
 use crate::tree::stable::Moment;
 use crate::tree::walk::reason;
 
 /// The result of [`Templates::verify`].
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[serde(tag = "schema", rename = "calve.template.verify/1")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(description = "The report of `calve template verify`."))]
 pub struct Verification {
-    /// The template, with the number of entries that it should have.
-    pub template: Template,
-    /// The differences from the manifest, by path.
+    /// The name.
+    pub name: String,
+    /// The key.
+    pub key: String,
+    /// The number of entries that the template should have.
+    pub entries: u64,
+    /// The entries that differ from the manifest.
+    // By path.
     pub differences: Vec<Difference>,
+    /// The time that it took in milliseconds.
+    #[serde(rename = "elapsed_ms", with = "As::<Milliseconds>")]
+    pub elapsed: Duration,
 }
 
 /// An entry that is not as the manifest says.
@@ -73,6 +85,7 @@ impl Templates {
     /// # Errors
     /// Fails with [`crate::error::TemplateError`]: `Gone`, or `Damaged` if the manifest is not the one written.
     pub fn verify(&self, name: &str, cancel: &CancelToken) -> Result<Verification, Error> {
+        let begin = Instant::now();
         let template = self.find(name)?;
         let lock = self.store.hold(&template.version)?;
         let gone = || self.store.missing(&template);
@@ -102,7 +115,8 @@ impl Templates {
         if differences.is_empty() {
             self.freeze_again(&template, found.latest, moment)?;
         }
-        Ok(Verification { template, differences })
+        let Template { name, key, entries, .. } = template;
+        Ok(Verification { name, key, entries, differences, elapsed: begin.elapsed() })
     }
 
     /// Records that nothing changed until `moment`, as a full read has found, unless the record still says enough: a

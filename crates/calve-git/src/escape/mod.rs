@@ -61,7 +61,7 @@ pub fn audit(new: &Path, old: &Path, options: &AuditOptions) -> Result<AuditRepo
     if fixed {
         findings.iter_mut().for_each(|found| repair(&trees, found));
     }
-    Ok(AuditReport { findings, fixed, entries, skipped, elapsed: begin.elapsed() })
+    Ok(AuditReport { path: new.into(), findings, fixed, entries, skipped, elapsed: begin.elapsed() })
 }
 
 fn scan<'t>(new: &Path, trees: &'t Trees, options: &AuditOptions) -> Result<ScanReport<Auditor<'t>>> {

@@ -10,9 +10,14 @@ use strum::{Display, VariantNames};
 use crate::escape::entry::WalkEntry;
 use crate::escape::trees::Mention;
 
+/// The report of `calve worktree check`.
 #[derive(Debug, Clone, Default, Serialize)]
+#[serde(tag = "schema", rename = "calve.worktree-check/1")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditReport {
+    /// The worktree.
+    #[serde(with = "As::<ReceiptPath>")]
+    pub path: PathBuf,
     /// True if the actions of the findings were carried out.
     pub fixed: bool,
     /// References into other trees.

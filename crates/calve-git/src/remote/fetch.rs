@@ -45,7 +45,9 @@ pub struct PlannedFetch {
     pub reason: &'static str,
 }
 
+/// The report of `calve git fetch`.
 #[derive(Debug, Clone, Default, Serialize)]
+#[serde(tag = "schema", rename = "calve.git-fetch/1")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FetchReport {
     #[serde(flatten)]

@@ -17,8 +17,9 @@ use crate::repository::Repository;
 use crate::worktree::processes::check_idle;
 use crate::worktree::tracked::index::Index;
 
-/// A worktree that is a subvolume now.
+/// The report of `calve worktree convert`.
 #[derive(Debug, Serialize)]
+#[serde(tag = "schema", rename = "calve.worktree-convert/1")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConvertReport {
     /// The worktree.

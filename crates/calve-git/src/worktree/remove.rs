@@ -109,7 +109,9 @@ pub struct GoingBranch {
     pub own_commits: u64,
 }
 
+/// The report of `calve worktree remove`.
 #[derive(Debug, Serialize)]
+#[serde(tag = "schema", rename = "calve.worktree-remove/1")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorktreeRemoveReport {
     /// The path of the worktree.

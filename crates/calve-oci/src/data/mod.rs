@@ -12,5 +12,5 @@ mod pull;
 mod push;
 
 pub use description::DataDescription;
-pub use pull::{DataImage, OldData, ReceivedData};
+pub use pull::{DataImage, OldData, ReceivedBytes};
 pub use push::{DataSource, push_data};

@@ -47,7 +47,8 @@ pub struct OldData<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ReceivedData {
+pub struct ReceivedBytes {
+    /// Without the image's own manifest.
     pub fetched_bytes: u64,
     /// Bytes from the previous version.
     pub reused_bytes: u64,
@@ -73,13 +74,13 @@ impl<'a> DataImage<'a> {
     ///
     /// # Errors
     /// Remove `data` then. The parts that have arrived are kept: the next pull continues from them.
-    pub fn receive(self, data: &Path, index: &Path, old: Option<OldData<'_>>) -> Result<ReceivedData, Error> {
+    pub fn receive(self, data: &Path, index: &Path, old: Option<OldData<'_>>) -> Result<ReceivedBytes, Error> {
         let received = self.fill(data, index, old);
         self.arrivals.end(&received);
         received
     }
 
-    fn fill(&self, data: &Path, index_path: &Path, old: Option<OldData<'_>>) -> Result<ReceivedData, Error> {
+    fn fill(&self, data: &Path, index_path: &Path, old: Option<OldData<'_>>) -> Result<ReceivedBytes, Error> {
         let (index, compressed, index_bytes) = self.index()?;
         let old = old.and_then(Reuse::open);
         let mut parents = Parents::open(data)?;
@@ -124,7 +125,7 @@ impl<'a> DataImage<'a> {
         for directory in index.directories.iter().rev() {
             parents.set_mode(directory.path.as_bytes(), directory.mode)?;
         }
-        Ok(ReceivedData { fetched_bytes: fetched.into_inner(), reused_bytes: reused.into_inner() })
+        Ok(ReceivedBytes { fetched_bytes: fetched.into_inner(), reused_bytes: reused.into_inner() })
     }
 
     /// Returns the index, its bytes as they were sent, and how many bytes were fetched.

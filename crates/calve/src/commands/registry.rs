@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
 use calve_core::template::TemplateOptions;
-use calve_oci::{CredentialFiles, PushReport, Reference, RegistryOptions, Remedy, Transport};
+use calve_oci::{CredentialFiles, PushReport, ReceivedBytes, Reference, RegistryOptions, Remedy, Transport};
 use calve_receipt::human::{duration, size};
 use calve_receipt::{ErrorCode, PullFields, PushFields};
 
@@ -61,14 +61,10 @@ impl<'a> Pull<'a> {
         Failure::in_words(REFUSED, ErrorCode::Other, text, Some(push.to_string()), Some(push.name()))
     }
 
-    /// Reports the result, with `amount` as the template's size.
-    pub(super) fn end(
-        &self,
-        amount: &str,
-        (digest, up_to_date): (String, bool),
-        fetched_bytes: u64,
-        reused_bytes: u64,
-    ) -> PullFields {
+    /// Reports the result, with `amount` as the template's size, and the image's digest and whether it was here already.
+    pub(super) fn end(&self, amount: &str, image: (String, bool), received: ReceivedBytes) -> PullFields {
+        let (digest, up_to_date) = image;
+        let ReceivedBytes { fetched_bytes, reused_bytes } = received;
         let elapsed = self.started.elapsed();
         let (name, reference, elapsed_ms) = (&self.name, self.reference.to_string(), elapsed.into());
         let text = if up_to_date {

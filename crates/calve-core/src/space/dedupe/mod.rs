@@ -60,8 +60,12 @@ pub fn dedupe(paths: &[impl AsRef<Path>], options: &DedupeOptions) -> Result<Ded
         troubles: &troubles,
     };
     let collectors = walk.run(Collector::default)?;
-    let mut report =
-        DedupeReport { files: collectors.iter().map(|collector| collector.files).sum(), ..DedupeReport::default() };
+    let mut report = DedupeReport {
+        dry_run: options.mode == DedupeMode::DryRun,
+        files: collectors.iter().map(|collector| collector.files).sum(),
+        paths: paths.iter().map(|path| path.as_ref().to_path_buf()).collect(),
+        ..DedupeReport::default()
+    };
     report.left_alone.extend(left_elsewhere(&collectors, &roots));
     let mut catalog = Catalog::new(collectors);
     let all = volumes.all();

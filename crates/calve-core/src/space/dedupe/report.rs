@@ -79,8 +79,11 @@ pub struct SharedFiles {
 
 /// The files that were shared, and those that were not.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.dedupe/1")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(description = "The report of `calve dedupe`."))]
 pub struct DedupeReport {
+    /// True if nothing was changed.
+    pub dry_run: bool,
     /// The number of files that were found. Each name counts.
     pub files: u64,
     /// The number of sets of files with the same contents.
@@ -105,4 +108,7 @@ pub struct DedupeReport {
     /// The time that it took in milliseconds.
     #[serde(rename = "elapsed_ms", with = "As::<Milliseconds>")]
     pub elapsed: Duration,
+    /// The trees as given.
+    #[serde(with = "As::<Vec<ReceiptPath>>")]
+    pub paths: Vec<PathBuf>,
 }

@@ -85,7 +85,8 @@ pub struct PathUsage {
 
 /// The answer of [`disk_usage`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.du/1")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(description = "The report of `calve du`."))]
 pub struct DiskUsage {
     /// Each path by itself.
     pub paths: Vec<PathUsage>,

@@ -41,7 +41,9 @@ pub struct PhaseSeconds {
     pub checkout: f64,
 }
 
+/// The report of `calve git clone`.
 #[derive(Debug, Clone, Serialize)]
+#[serde(tag = "schema", rename = "calve.git-clone/1")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GitCloneReport {
     #[serde(flatten)]

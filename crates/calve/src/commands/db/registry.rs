@@ -4,7 +4,7 @@ use calve_core::CancelToken;
 use calve_core::template::Templates;
 use calve_db::{BuiltTemplate, DatabaseTemplate, ImageOrigin, NameLock, ReceiveOptions, ReceivePaths};
 use calve_env::Host as _;
-use calve_oci::{DataDescription, DataImage, DataSource, OldData, ReceivedData, Remedy};
+use calve_oci::{DataDescription, DataImage, DataSource, OldData, ReceivedBytes, Remedy};
 use calve_receipt::human::{counted, size};
 use calve_receipt::{DbTemplatePullReceipt, DbTemplatePushReceipt};
 
@@ -52,10 +52,10 @@ pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &CancelToken) -> R
         let origin = old.origin.as_ref().map(|origin| &*origin.reference);
         Ok(pull.reference.check_replaces(&old.name, origin)?)
     };
-    let mut data = ReceivedData::default();
+    let mut received = ReceivedBytes::default();
     let fill = |room: &ReceivePaths<'_>| {
         let old = room.old.as_ref().map(|(data, index)| OldData { data, index });
-        data = image.receive(room.data, room.index, old)?;
+        received = image.receive(room.data, room.index, old)?;
         Ok(())
     };
     let made = watched("pulled", &pull.options.template.progress, || {
@@ -68,7 +68,7 @@ pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &CancelToken) -> R
         pool::refill(&home, &pull.name);
     }
     let amount = format!("{}, {}", counted(template.files, "file"), size(template.bytes));
-    let fields = pull.end(&amount, (receive.origin.digest, up_to_date), data.fetched_bytes, data.reused_bytes);
+    let fields = pull.end(&amount, (receive.origin.digest, up_to_date), received);
     output::json_if(arguments.json, &DbTemplatePullReceipt { template: template.into(), pull: fields })
 }
 

@@ -9,7 +9,7 @@ use crate::cli::git::GitCloneArguments;
 use crate::failure::Failure;
 use crate::output;
 use crate::wording::word;
-use calve_receipt::{GitClonePlanReceipt, GitCloneReceipt};
+use calve_receipt::GitClonePlanReceipt;
 
 pub(crate) fn run(arguments: &GitCloneArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let request = request(arguments, cancel)?;
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &GitCloneArguments, cancel: &CancelToken) -> Result
     }
     output::note(&lines::clone_sentence(&report));
     if arguments.json {
-        return output::json(&GitCloneReceipt { report });
+        return output::json(&report);
     }
     output::path(&request.dst)
 }

@@ -6,7 +6,7 @@ use super::lines;
 use crate::cli::git::GitFetchArguments;
 use crate::failure::Failure;
 use crate::output;
-use calve_receipt::{GitFetchPlanReceipt, GitFetchReceipt};
+use calve_receipt::GitFetchPlanReceipt;
 
 pub(crate) fn run(arguments: &GitFetchArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let request = FetchOptions {
@@ -27,5 +27,5 @@ pub(crate) fn run(arguments: &GitFetchArguments, cancel: &CancelToken) -> Result
     }
     report.updated.iter().for_each(|line| output::note(&format!("  {line}")));
     output::note(&lines::fetch_sentence(&report));
-    output::json_if(arguments.json, &GitFetchReceipt { report })
+    output::json_if(arguments.json, &report)
 }

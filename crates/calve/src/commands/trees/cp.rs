@@ -2,11 +2,11 @@ use std::path::Path;
 
 use calve_core::internal::{InlinedBytes, NOT_INDEPENDENT, with_source};
 use calve_core::{
-    CancelToken, Choice, CloneOptions, CloneVerification, Durability, ExistingDestination, Mounts, Strategy,
-    clone_tree, plan,
+    CancelToken, Choice, CloneOptions, CloneReport, CloneVerification, Durability, ExistingDestination, Mounts,
+    Strategy, clone_tree, plan,
 };
 use calve_git::environment::linked_entry;
-use calve_receipt::{CloneReceipt, CloneReceipts, PlanReceipt, PlanReceipts};
+use calve_receipt::{CloneReceipts, PlanReceipt, PlanReceipts, path};
 
 use crate::cli::CpArguments;
 use crate::failure::Failure;
@@ -45,10 +45,11 @@ fn plan_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<PlanReceip
         output::warn(NOT_INDEPENDENT);
     }
     warn_of_shared_index(src);
-    Ok(report.into())
+    let CloneReport { src, dst, strategy, refused, .. } = report;
+    Ok(PlanReceipt { src: path(src), dst: path(dst), strategy, refused })
 }
 
-fn clone_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneReceipt, Failure> {
+fn clone_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneReport, Failure> {
     let report = watched("cloned", &options.progress, || {
         with_source(src, options, home::directory, |src, options| clone_tree(src, dst, options))
     });
@@ -65,7 +66,7 @@ fn clone_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneRece
     output::note(&wording::clone::sentence(&report));
     wording::clone::attention(&report).iter().for_each(|line| output::warn(line));
     warn_of_shared_index(dst);
-    Ok(CloneReceipt { report })
+    Ok(report)
 }
 
 /// Warns if `path`, a clone or a source, is a linked worktree: its `.git` names the original's index and HEAD.

@@ -10,7 +10,6 @@ use crate::failure::{FAILED, Failure};
 use crate::progress_bar::watched;
 use crate::real_path::resolve;
 use crate::{home, output};
-use calve_receipt::{DedupeReceipt, paths};
 
 /// The library finishes each file or leaves it unchanged.
 const INTERRUPTED: &str = "the files shared so far stay shared; run the same command again for the others";
@@ -41,13 +40,13 @@ pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(
     options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
     options.threads = space::threads_of_a_test();
     options.cancel = cancel.clone();
-    let report = match watched("compared", &options.progress, || dedupe(&trees, &options)) {
+    let mut report = match watched("compared", &options.progress, || dedupe(&trees, &options)) {
         Err(Error::Interrupted) => return Err(Failure::interrupted(INTERRUPTED)),
         other => other?,
     };
-    let paths = paths(&arguments.paths);
-    output::json_if(arguments.json, &DedupeReceipt { dry_run: arguments.dry_run, report: &report, paths })?;
-    space::say_sharing(&report, arguments.dry_run);
+    report.paths.clone_from(&arguments.paths);
+    output::json_if(arguments.json, &report)?;
+    space::say_sharing(&report);
     space::complete(report.unreadable, &report.skipped)
 }
 

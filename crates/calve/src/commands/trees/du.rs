@@ -9,7 +9,6 @@ use crate::cli::DuArguments;
 use crate::failure::{FAILED, Failure};
 use crate::output;
 use crate::progress_bar::watched;
-use calve_receipt::DiskUsageReceipt;
 
 pub(crate) fn run(arguments: &DuArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = DiskUsageOptions::default();
@@ -27,7 +26,7 @@ pub(crate) fn run(arguments: &DuArguments, cancel: &CancelToken) -> Result<(), F
         return Err(Failure::reported(FAILED));
     }
     let usage = watched("looked at", &options.progress, || disk_usage(&paths, &options))?;
-    output::json_or(arguments.json, &DiskUsageReceipt { usage: &usage }, &space::usage_table(&usage))?;
+    output::json_or(arguments.json, &usage, &space::usage_table(&usage))?;
     for warning in &usage.warnings {
         output::warn(&warning.message);
     }

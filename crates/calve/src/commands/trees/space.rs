@@ -52,8 +52,8 @@ pub(super) fn complete(unreadable: u64, skipped: &[SkippedEntry]) -> Result<(), 
     Err(Failure::reported(FAILED))
 }
 
-pub(super) fn say_sharing(report: &DedupeReport, dry_run: bool) {
-    let what = if dry_run { "would share" } else { "shared" };
+pub(super) fn say_sharing(report: &DedupeReport) {
+    let what = if report.dry_run { "would share" } else { "shared" };
     let mut line = format!(
         "{what} {} in {} of {}, in {} with the same contents; {} already shared; {}",
         size(report.shared.bytes),

@@ -9,7 +9,7 @@ use calve_oci::{PushedImage, Remedy};
 use calve_receipt::human::{count, duration, entries, size};
 use calve_receipt::{
     ListedTemplate, TemplateCreateReceipt, TemplatePullReceipt, TemplatePushReceipt, TemplateReceipt,
-    TemplateRemoveReceipt, TemplateState, TemplateVerifyReceipt, TemplatesReceipt,
+    TemplateRemoveReceipt, TemplateState, TemplatesReceipt, paths,
 };
 
 use super::spares;
@@ -74,8 +74,18 @@ fn make(
     let (number, bytes) = (entries(created.template.entries), size(*bytes));
     let elapsed = duration(started.elapsed());
     output::note(&format!("{done} the template `{name}` by {strategy}: {number}, {bytes}, in {elapsed}"));
-    wording::clone::attention(&created.clone).iter().for_each(|line| output::warn(line));
-    output::json_if(given.json, &TemplateCreateReceipt::new(&created, started.elapsed()))
+    let CreatedTemplate { template, clone, .. } = &created;
+    wording::clone::attention(clone).iter().for_each(|line| output::warn(line));
+    let receipt = TemplateCreateReceipt {
+        template,
+        refused: &clone.refused,
+        skipped: &clone.skipped,
+        changed: paths(&clone.changed),
+        warnings: &clone.warnings,
+        clone_ms: clone.elapsed.into(),
+        elapsed_ms: started.elapsed().into(),
+    };
+    output::json_if(given.json, &receipt)
 }
 
 fn list(templates: &Templates, json: bool) -> Result<(), Failure> {
@@ -123,23 +133,14 @@ fn show(templates: &Templates, name: &str, json: bool) -> Result<(), Failure> {
 }
 
 fn verify(templates: &Templates, name: &str, json: bool, cancel: &CancelToken) -> Result<(), Failure> {
-    let started = Instant::now();
-    let verification = templates.verify(name, cancel)?;
-    let elapsed = started.elapsed();
-    let receipt = TemplateVerifyReceipt {
-        name: &verification.template.name,
-        key: &verification.template.key,
-        entries: verification.template.entries,
-        differences: &verification.differences,
-        elapsed_ms: elapsed.into(),
-    };
-    output::json_or(json, &receipt, &verification.differences.iter().map(difference_line).collect::<String>())?;
-    let number = entries(verification.template.entries);
-    if verification.differences.is_empty() {
-        output::note(&format!("the template `{name}` is as it was made: {number}, in {}", duration(elapsed)));
+    let report = templates.verify(name, cancel)?;
+    output::json_or(json, &report, &report.differences.iter().map(difference_line).collect::<String>())?;
+    let number = entries(report.entries);
+    if report.differences.is_empty() {
+        output::note(&format!("the template `{name}` is as it was made: {number}, in {}", duration(report.elapsed)));
         return Ok(());
     }
-    let different = verification.differences.len() as u64;
+    let different = report.differences.len() as u64;
     let text = format!("the template `{name}` was changed after it was made: {} of {number}", count(different));
     Err(Failure::stated(FAILED, text, wording::core::hint(&error::Remedy::RefreshTemplate(name.into()))))
 }
@@ -192,7 +193,6 @@ fn pull(templates: &Templates, arguments: &PullArguments, cancel: &CancelToken) 
     clear_away(&pulled.swept);
     let template = &pulled.template;
     let amount = format!("{}, {}", entries(template.entries), size(template.bytes));
-    let image = (pulled.digest, pulled.is_up_to_date);
-    let fields = pull.end(&amount, image, pulled.fetched_bytes, pulled.reused_bytes);
+    let fields = pull.end(&amount, (pulled.digest, pulled.is_up_to_date), pulled.received);
     output::json_if(arguments.json, &TemplatePullReceipt { template, pull: fields, portable_key: pulled.key })
 }

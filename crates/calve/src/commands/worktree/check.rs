@@ -1,4 +1,4 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
@@ -8,7 +8,7 @@ use calve_git::escape::{self, Action, AuditOptions, AuditReport, Finding, Fix, F
 use crate::cli::worktree::CheckArguments;
 use crate::failure::{FAILED, Failure, USAGE};
 use crate::{output, real_path};
-use calve_receipt::{WorktreeCheckReceipt, human, path as receipt_path};
+use calve_receipt::human;
 
 pub(crate) fn run(arguments: &CheckArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let (tree, others) = trees(arguments)?;
@@ -22,12 +22,11 @@ pub(crate) fn run(arguments: &CheckArguments, cancel: &CancelToken) -> Result<()
     let report = escape::audit(&tree, old, &options)?;
     check_named(&arguments.against, &report)?;
     let text: String = report.findings.iter().map(|finding| line(finding, report.fixed)).collect();
-    let receipt = WorktreeCheckReceipt { path: receipt_path(&tree), report: &report };
-    output::json_or(arguments.json, &receipt, &text)?;
+    output::json_or(arguments.json, &report, &text)?;
     for skipped in &report.skipped {
         output::warn(&format!("`{}` was not looked at: {}", ShownPath(&skipped.path), skipped.reason));
     }
-    output::note(&summary(&tree, &report));
+    output::note(&summary(&report));
     if report.left() > 0 { Err(Failure::reported(FAILED)) } else { Ok(()) }
 }
 
@@ -74,9 +73,9 @@ fn line(finding: &Finding, fixed: bool) -> String {
     format!("{kind}: {path} -> {names}: {action}; {explanation}\n")
 }
 
-fn summary(tree: &Path, report: &AuditReport) -> String {
+fn summary(report: &AuditReport) -> String {
     let count = |action| report.findings.iter().filter(|finding| finding.action == action).count();
-    let (tree, took) = (ShownPath(tree), human::duration(report.elapsed));
+    let (tree, took) = (ShownPath(&report.path), human::duration(report.elapsed));
     let looked = format!("{} looked at in {took}", human::entries(report.entries));
     if report.findings.is_empty() {
         return format!("nothing in `{tree}` points into another worktree ({looked})");

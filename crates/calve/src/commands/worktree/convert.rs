@@ -10,7 +10,6 @@ use crate::host::Program;
 use crate::progress_bar::watched;
 use crate::real_path::here;
 use crate::{home, output, reaper};
-use calve_receipt::WorktreeConvertReceipt;
 use calve_receipt::human::duration;
 
 pub(crate) fn run(path: &Path, json: bool, cancel: &CancelToken) -> Result<(), Failure> {
@@ -33,7 +32,7 @@ pub(crate) fn run(path: &Path, json: bool, cancel: &CancelToken) -> Result<(), F
         true => format!("`{path}` is a subvolume now, made in {}", duration(report.elapsed)),
         false => format!("`{path}` is already a subvolume"),
     });
-    output::json_if(json, &WorktreeConvertReceipt { report: &report })?;
+    output::json_if(json, &report)?;
     match &report.kept {
         None => Ok(()),
         Some(kept) => Err(Failure::stated(

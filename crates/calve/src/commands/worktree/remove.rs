@@ -19,7 +19,7 @@ use crate::real_path::here;
 use crate::wording::unsaved;
 use crate::{consent, home, operands, output};
 use calve_receipt::human::{counted, duration};
-use calve_receipt::{WorktreeRemoval, WorktreeRemovePlanReceipt, WorktreeRemoveReceipt, WorktreeRemoveReceipts, path};
+use calve_receipt::{WorktreeRemoval, WorktreeRemovePlanReceipt, WorktreeRemoveReceipts, path};
 
 pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = options(arguments, cancel)?;
@@ -114,7 +114,7 @@ fn remove_one(
     if !arguments.json && here.is_some_and(|here| here.starts_with(&removed.path)) {
         output::path(&removed.home)?;
     }
-    Ok(WorktreeRemoval::Removed(Box::new(WorktreeRemoveReceipt { report: removed })))
+    Ok(WorktreeRemoval::Removed(Box::new(removed)))
 }
 
 fn say_plan(plan: &RemovalPlan, fate: BranchFate) {

@@ -9,7 +9,7 @@ use calve_core::error::PrivateError;
 use calve_core::overlay_run::{BaseState, Changes, ChangesUse, PrivateOverlay};
 use calve_core::{CancelToken, Error};
 use calve_receipt::human::size;
-use calve_receipt::{CloneReceipt, RunReceipt, path};
+use calve_receipt::{RunReceipt, path};
 
 use self::copy::{PrivateCopy, changes_directory, keep_beside, keep_copy, outside, say_set_aside, set_aside, summary};
 use crate::cli::run::RunArguments;
@@ -149,7 +149,7 @@ fn finish(
         output::json(&RunReceipt {
             exit_code: code,
             kept: kept.as_ref().map(|report| path(&report.dst)),
-            clone: kept.map(|report| CloneReceipt { report }),
+            clone: kept,
             applied: is_applied,
             tree: path(copy.overlay.tree()),
             entries: copy.changes.to_vec(),

@@ -16,7 +16,7 @@ use crate::host::Program;
 use crate::progress_bar::Watch;
 use crate::wording::{self, word};
 use crate::{consent, home, output, real_path, reaper};
-use calve_receipt::{CloneReceipt, FactSubject, ServiceReceipt, WorktreeAddReceipt, WorktreePlanReceipt, path, paths};
+use calve_receipt::{FactSubject, ServiceReceipt, WorktreeAddReceipt, WorktreePlanReceipt, path, paths};
 
 pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut facts = Facts::default();
@@ -148,7 +148,7 @@ fn add_receipt<'a>(added: &'a AddedEnvironment<'_>, facts: Facts) -> Result<Work
         worktree,
         tracked: &files.tracked,
         untracked: &files.untracked,
-        spares: files.spares.iter().cloned().map(|report| CloneReceipt { report }).collect(),
+        spares: &files.spares,
         ports: own.ports.clone(),
         services: own.services.as_ref().map_or(Ok(Vec::new()), Services::receipts)?,
         env_files: own.env_files.clone(),
@@ -158,7 +158,7 @@ fn add_receipt<'a>(added: &'a AddedEnvironment<'_>, facts: Facts) -> Result<Work
         post_checkout: report.post_checkout.clone(),
         warnings: files.warnings.iter().map(wording::git::warning).collect(),
         facts: facts.0,
-        clone: CloneReceipt { report: files.clone.clone() },
+        clone: &files.clone,
         elapsed_ms: report.elapsed.into(),
     })
 }
