@@ -23,7 +23,7 @@ mod services;
 mod set_up;
 mod template;
 
-pub use add::{AddFailure, AddOptions, AddOutcome, AddPlan, AddRest, AddedEnvironment, add, plan};
+pub use add::{AddFailure, AddOptions, AddOutcome, AddRest, AddedEnvironment, add, plan};
 pub use complete::OwnParts;
 pub use consent::{Consent, approvals, approvals_failed};
 pub use data_from::DataFrom;

@@ -21,7 +21,7 @@ pub use add::ignored::left_behind;
 pub use add::options::{AddOptions, AddWarning, IgnoredEntries, Trust, UncommittedChanges};
 pub use add::plan::plan;
 pub use add::post_checkout::HookRun;
-pub use add::report::{AddIntent, AddPlan, AddReport, AddedFiles, CarriedFiles, NewWorktree, TrackedPlan};
+pub use add::report::{AddDetails, AddIntent, AddReport, CarriedFiles, NewWorktree, PlanDetails};
 pub use add::spares::of_worktree as spare_of_worktree;
 pub use add::target::{AddTarget, BranchStart};
 pub use agent::{AgentBranch, delete_made_branch, finish_for_agent, for_agent};

@@ -120,9 +120,10 @@ impl AddRequest {
         }
     }
 
-    pub(crate) fn into_new_worktree(self) -> NewWorktree {
+    pub(crate) fn new_worktree(&self) -> NewWorktree {
         let AddRequest { path, target, donor, pull_request, provenance, .. } = self;
-        NewWorktree { path, target, donor, pull_request, provenance }
+        let (path, target, donor) = (path.clone(), target.clone(), donor.clone());
+        NewWorktree { path, target, donor, pull_request: *pull_request, provenance: *provenance }
     }
 
     pub(crate) fn foreign_part(&self) -> ForeignPart {
