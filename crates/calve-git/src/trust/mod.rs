@@ -21,16 +21,22 @@ pub(crate) mod programs;
 /// The owner of the work in a worktree or a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Provenance {
-    /// The user's, also if taken from the project's own branches, or from a pull request that the user trusts.
+    /// The user's, also if taken from the project's own branches.
     Own,
+    /// A pull request's, or the user's on top, in a worktree that the user trusts.
+    TrustedByUser,
     /// A pull request's: nothing of it runs, and it gets no secrets and no data.
     #[default]
     Untrusted,
 }
 
 impl Provenance {
-    pub(crate) fn untrusted_if(is_foreign: bool) -> Provenance {
-        if is_foreign { Self::Untrusted } else { Self::Own }
+    pub(crate) fn new(is_foreign: bool, is_trusted: bool) -> Provenance {
+        match (is_foreign, is_trusted) {
+            (true, _) => Self::Untrusted,
+            (false, true) => Self::TrustedByUser,
+            (false, false) => Self::Own,
+        }
     }
 
     pub fn is_untrusted(self) -> bool {
@@ -184,9 +190,10 @@ fn is_within(path: &Path, is_marked: fn(&Path) -> bool) -> bool {
     })
 }
 
-/// Returns the provenance by a worktree's marks, which are right once the repository has been opened.
+/// Returns the provenance by a worktree's marks and kept trust, which are right once the repository has been opened.
 pub(crate) fn recorded(root: &Path) -> Provenance {
-    Provenance::untrusted_if(is_untrusted(root))
+    let entry = pointer(&root.join(".git")).ok().flatten().unwrap_or_else(|| root.join(".git"));
+    Provenance::new(is_untrusted(root), !trusted_commits(&entry).is_empty())
 }
 
 /// Removes a worktree's mark. Returns whether there was one.
@@ -254,8 +261,12 @@ mod tests {
         assert!(!is_untrusted(&tree));
         fs_err::write(tree.join(".git"), format!("gitdir: {}\n", entry.display())).unwrap();
         assert!(!is_untrusted(&tree) && !has_mark(&entry));
+        assert_eq!(recorded(&tree), Provenance::Own);
+        note_trust(&entry, &"5".repeat(40)).unwrap();
+        assert_eq!(recorded(&tree), Provenance::TrustedByUser);
         mark(&entry, ForeignPart::Commit, None).unwrap();
         assert!(is_untrusted(&tree) && is_untrusted(&tree.join("a/b")) && is_untrusted(&tree.join("a/gone/..")));
+        assert_eq!(recorded(&tree), Provenance::Untrusted, "trust is for other commits");
         assert!(has_mark(&entry.join("modules/sub")));
         // Relative, as git writes it if it is configured so.
         fs_err::write(tree.join(".git"), "gitdir: ../repo/.git/worktrees/x\n").unwrap();

@@ -54,10 +54,8 @@ impl AddRequest {
             at_donor.check()?;
             is_sparse = at_donor.is_sparse();
         }
-        let of_donor = match options.trust {
-            Trust::No => trust::recorded(&donor),
-            Trust::Yes => Provenance::Own,
-        };
+        let given = (options.trust == Trust::Yes).then_some(Provenance::TrustedByUser);
+        let of_donor = given.unwrap_or_else(|| trust::recorded(&donor));
         let listed_in = match of_donor.is_untrusted() {
             // The donor's own list is the pull request's.
             true => repository.main().map(Path::to_path_buf),
@@ -87,10 +85,10 @@ impl AddRequest {
             gone.check_unlocked(Remedy::UnlockAndPrune)?;
             return Err(gone.standing.refusal(&path));
         }
-        let of_commit = match options.trust {
-            Trust::No if pull_request.is_some() => Provenance::Untrusted,
-            Trust::No => repository.provenance_of(&target.oid, target.branch.as_deref())?,
-            Trust::Yes => Provenance::Own,
+        let of_commit = match given {
+            Some(given) => given,
+            None if pull_request.is_some() => Provenance::Untrusted,
+            None => repository.provenance_of(&target.oid, target.branch.as_deref())?,
         };
         Ok(AddRequest {
             options: options.clone(),
