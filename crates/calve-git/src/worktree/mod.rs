@@ -18,7 +18,7 @@ pub use add::add_after;
 pub use add::fill::{FillReport, fill};
 pub use add::ignored::dependencies::Dependency;
 pub use add::ignored::left_behind;
-pub use add::options::{AddOptions, AddWarning, IgnoredEntries, Trust, UncommittedChanges};
+pub use add::options::{AddOptions, AddWarning, IgnoredEntries, UncommittedChanges};
 pub use add::plan::plan;
 pub use add::post_checkout::HookRun;
 pub use add::report::{AddDetails, AddIntent, AddReport, CarriedFiles, NewWorktree, PlanDetails};

@@ -195,7 +195,7 @@ fn judge(request: &mut AddRequest, here: &Path) -> Result<()> {
         let text = format!("`{donor}` is not trusted, so nothing of it goes into the main worktree");
         return Err(Error::refused(text, Remedy::NameSource));
     };
-    trust::mark(&entry, request.foreign_part(), Some(&request.target.oid))
+    trust::mark(&entry, request.of_commit, Some(&request.target.oid))
 }
 
 /// Returns whether only directories lead to a path below `here`. Makes missing ones if `makes`, else lets them pass.

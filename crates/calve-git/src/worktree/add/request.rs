@@ -9,10 +9,10 @@ use crate::paths::{plain, real};
 use crate::place::Place;
 use crate::remedy::Remedy;
 use crate::repository::Repository;
-use crate::trust::{self, ForeignPart, Provenance};
+use crate::trust::{self, Provenance};
 use crate::worktree::add::ignored::secrets::secrets_rule;
 use crate::worktree::add::meaning::pull_request;
-use crate::worktree::add::options::{AddOptions, Trust};
+use crate::worktree::add::options::AddOptions;
 use crate::worktree::add::report::NewWorktree;
 use crate::worktree::add::target::{self, AddTarget};
 
@@ -54,8 +54,7 @@ impl AddRequest {
             at_donor.check()?;
             is_sparse = at_donor.is_sparse();
         }
-        let given = (options.trust == Trust::Yes).then_some(Provenance::TrustedByUser);
-        let of_donor = given.unwrap_or_else(|| trust::recorded(&donor));
+        let of_donor = options.provenance.unwrap_or_else(|| trust::recorded(&donor));
         let listed_in = match of_donor.is_untrusted() {
             // The donor's own list is the pull request's.
             true => repository.main().map(Path::to_path_buf),
@@ -85,7 +84,7 @@ impl AddRequest {
             gone.check_unlocked(Remedy::UnlockAndPrune)?;
             return Err(gone.standing.refusal(&path));
         }
-        let of_commit = match given {
+        let of_commit = match options.provenance {
             Some(given) => given,
             None if pull_request.is_some() => Provenance::Untrusted,
             None => repository.provenance_of(&target.oid, target.branch.as_deref())?,
@@ -122,10 +121,6 @@ impl AddRequest {
         let AddRequest { path, target, donor, pull_request, provenance, .. } = self;
         let (path, target, donor) = (path.clone(), target.clone(), donor.clone());
         NewWorktree { path, target, donor, pull_request: *pull_request, provenance: *provenance }
-    }
-
-    pub(crate) fn foreign_part(&self) -> ForeignPart {
-        if self.of_commit.is_untrusted() { ForeignPart::Commit } else { ForeignPart::Files }
     }
 }
 

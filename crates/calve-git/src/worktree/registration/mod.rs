@@ -107,7 +107,7 @@ impl<'r> Registration<'r> {
         let request = self.request;
         let oid = &request.target.oid;
         match request.provenance {
-            Provenance::Untrusted => trust::mark(&self.directory, request.foreign_part(), Some(oid)),
+            Provenance::Untrusted => trust::mark(&self.directory, request.of_commit, Some(oid)),
             Provenance::TrustedByUser => trust::note_trust(&self.directory, oid),
             Provenance::Own => Ok(()),
         }

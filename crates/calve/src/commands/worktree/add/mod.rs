@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use calve_core::CancelToken;
 use calve_core::internal::{InlinedBytes, ShownPath};
-use calve_env::{AddFailure, AddOptions, AddOutcome, AddRest, AddedEnvironment, RemovedEnvironment};
-use calve_git::worktree::{self, AddReport, IgnoredEntries, Trust, UncommittedChanges};
+use calve_env::{AddFailure, AddOptions, AddOutcome, AddRest, AddedEnvironment, RemovedEnvironment, Services};
+use calve_git::Provenance;
+use calve_git::worktree::{self, AddReport, IgnoredEntries, UncommittedChanges};
 
 use crate::cli::worktree::AddArguments;
 use crate::commands::trees::spares;
@@ -95,7 +96,8 @@ fn plan(options: &AddOptions, arguments: &AddArguments) -> Result<(), Failure> {
     }
     let AddedEnvironment { report: AddReport { worktree, tracked, untracked, details }, own } = &planned;
     let tracked = TrackedPlan { same: tracked.cloned, other: tracked.written_by_git };
-    let (secrets, services) = (paths(&details.secrets), own.service_receipts()?);
+    let (secrets, services) =
+        (paths(&details.secrets), own.services.as_ref().map_or(Ok(Vec::new()), Services::receipts)?);
     output::json(&WorktreePlanReceipt { worktree, tracked, untracked, secrets, services })
 }
 
@@ -133,7 +135,7 @@ fn options(arguments: &AddArguments, cancel: &CancelToken) -> Result<AddOptions,
     worktree.is_detached = arguments.detach;
     worktree.ignored = if arguments.no_ignored { IgnoredEntries::Leave } else { IgnoredEntries::Carry };
     worktree.changes = if arguments.dirty { UncommittedChanges::Carry } else { UncommittedChanges::Leave };
-    worktree.trust = if arguments.trust { Trust::Yes } else { Trust::No };
+    worktree.provenance = arguments.trust.then_some(Provenance::TrustedByUser);
     worktree.clone.internal.inlined = if arguments.json { InlinedBytes::Counted } else { InlinedBytes::WithShared };
     worktree.clone.spares = home::spares();
     worktree.clone.cancel = cancel.clone();
@@ -158,7 +160,7 @@ fn add_receipt<'a>(added: &'a AddedEnvironment<'_>, facts: Facts) -> Result<Work
         untracked,
         spares: details.spares.iter().cloned().map(|report| CloneReceipt { report }).collect(),
         ports: own.ports.clone(),
-        services: own.service_receipts()?,
+        services: own.services.as_ref().map_or(Ok(Vec::new()), Services::receipts)?,
         env_files: own.env_files.clone(),
         other_values: own.other_values.clone(),
         uncommitted: details.uncommitted,
