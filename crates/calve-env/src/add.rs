@@ -130,18 +130,18 @@ struct Addition<'h, 'a> {
 }
 
 impl<'h> Addition<'h, '_> {
-    /// Fails if a place or data that the user named is missing, or the user does not approve the hook.
-    fn prepare(&mut self, upcoming: &mut AddIntent) -> Result<()> {
+    /// Returns the id of the data's worktree. Fails if a place or data that the user named is missing, or the user does
+    /// not approve the hook.
+    fn prepare(&mut self, upcoming: &AddIntent) -> Result<Option<String>> {
         let Self { host, options: AddOptions { data_from, .. }, cancel, .. } = *self;
         check_env_file(self.options, &upcoming.donor, &upcoming.head)?;
         self.data_source = data_from.source(host, &upcoming.donor)?;
         let requests = data_from.requests(host, &upcoming.services, self.data_source.as_ref())?;
         self.hook = self.hook_to_run(upcoming)?;
-        upcoming.data_source = self.data_source.as_ref().map(|owner| owner.id.clone());
         if !requests.is_empty() {
             self.early = Some(EarlyClones::begin(host, database_home(host)?, requests, cancel));
         }
-        Ok(())
+        Ok(self.data_source.as_ref().map(|owner| owner.id.clone()))
     }
 
     fn hook_to_run(&self, upcoming: &AddIntent) -> Result<Option<WantedHook>> {

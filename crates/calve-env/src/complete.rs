@@ -7,7 +7,6 @@ use calve_git::Config;
 use calve_git::environment::{EnvFile, LeasedPort, Leases, OtherValues, WorktreeId, forget_data_source, other_values};
 use calve_git::hooks::{Hook, HookEnvironment};
 use calve_git::worktree::CarriedFiles;
-use calve_receipt::ServiceReceipt;
 
 use crate::consent::{self, Consent};
 use crate::data_from::DataFrom;
@@ -97,10 +96,6 @@ impl<'h> OwnParts<'h> {
         self.other_values = other_values(root, &worktree.files.carried, &variables);
         self.variables = Some(variables);
         Ok(())
-    }
-
-    pub fn service_receipts(&self) -> Result<Vec<ServiceReceipt>> {
-        self.services.as_ref().map_or(Ok(Vec::new()), Services::receipts)
     }
 
     /// Runs the post-add hook. While a service has no data, it warns instead if `may_lack_data`, and fails otherwise.

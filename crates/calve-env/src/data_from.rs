@@ -89,7 +89,7 @@ impl DataFrom {
     ) -> Result<Services<'h>> {
         let AddReport { worktree, details, .. } = plan;
         let donor = &worktree.donor;
-        let files = details.inputs().unwrap_or(donor);
+        let files = details.inputs.as_ref().map_or(donor, |inputs| &inputs.files);
         let prefers_donor = matches!(self, Self::Donor) && !worktree.provenance.is_untrusted();
         let wanted = details.services.as_ref().map(Clone::clone).unwrap_or_default();
         let mut planned = Services::none(host, donor);

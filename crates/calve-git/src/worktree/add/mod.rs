@@ -32,17 +32,16 @@ use crate::worktree::tracked::index::{Index, PLAIN};
 use crate::worktree::tracked::limit_root;
 
 /// Makes a worktree once `before` has agreed. At any time it is absent or has all its files, whatever happens to this process, and git lists
-/// it only then. It is unfinished until [`forget_data_source`](crate::environment::forget_data_source).
+/// it only then. It is unfinished until [`forget_data_source`](crate::environment::forget_data_source): it notes the id that `before` returns,
+/// of the worktree whose service data is cloned.
 pub fn add_after<E: From<Error>>(
     options: &AddOptions,
-    before: impl FnOnce(&mut AddIntent) -> std::result::Result<(), E>,
+    before: impl FnOnce(&AddIntent) -> std::result::Result<Option<String>, E>,
 ) -> std::result::Result<AddReport, E> {
     let started = Instant::now();
     let mut request = AddRequest::new(open_swept(&options.start)?, options)?;
-    let mut upcoming = intent(&request);
-    before(&mut upcoming)?;
     // The user's data is not for an untrusted pull request.
-    request.data_source = upcoming.data_source.filter(|_| !request.provenance.is_untrusted());
+    request.data_source = before(&intent(&request))?.filter(|_| !request.provenance.is_untrusted());
     Ok(make(request, started)?)
 }
 
@@ -55,7 +54,6 @@ fn intent(request: &AddRequest) -> AddIntent {
         head: request.target.oid.clone(),
         hooks,
         services,
-        data_source: None,
     }
 }
 

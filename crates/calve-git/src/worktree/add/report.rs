@@ -98,21 +98,15 @@ pub struct PlanDetails {
     pub services: Result<BTreeMap<String, ServiceConfig>>,
     /// The facts that [`add_after`](super::add_after) would ask about.
     pub intent: AddIntent,
-    pub(crate) inputs: Option<PlanScratch>,
-}
-
-impl PlanDetails {
-    /// Returns a directory with the services' `inputs` as the worktree would have them. `None`: they name none.
-    pub fn inputs(&self) -> Option<&Path> {
-        self.inputs.as_ref().map(|inputs| inputs.files.as_path())
-    }
+    /// A directory with the services' `inputs` as the worktree would have them. `None`: they name none.
+    pub inputs: Option<PlanScratch>,
 }
 
 /// A plan's directory, removed when dropped, even with clones of read-only directories in it.
 #[derive(Debug)]
-pub(crate) struct PlanScratch {
+pub struct PlanScratch {
     pub(crate) directory: TempDir,
-    pub(crate) files: PathBuf,
+    pub files: PathBuf,
 }
 
 impl Drop for PlanScratch {
@@ -134,6 +128,4 @@ pub struct AddIntent {
     pub hooks: Hooks,
     /// The services in the donor's configuration. Empty for an untrusted pull request.
     pub services: BTreeMap<String, ServiceConfig>,
-    /// Id ([`crate::environment::WorktreeId`]) of the worktree whose service data is cloned. The new worktree notes it.
-    pub data_source: Option<String>,
 }
