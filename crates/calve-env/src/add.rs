@@ -5,7 +5,7 @@ use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
 use calve_git::environment::{WorktreeId, may_have_directory};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
-use calve_git::worktree::{self, AddIntent, AddReport, AgentBranch, AgentTurn, for_agent};
+use calve_git::worktree::{self, AddDetails, AddIntent, AddReport, AgentBranch, AgentTurn, PlanDetails, for_agent};
 
 use crate::complete::{Incomplete, Maker, OwnParts};
 use crate::consent::{self, Consent};
@@ -15,7 +15,6 @@ use crate::error::{Error, Result};
 use crate::host::{Host, database_home};
 use crate::remedy::Remedy;
 use crate::remove::{RemovedEnvironment, take_back};
-use crate::services::Services;
 
 #[derive(Debug)]
 pub struct AddOptions {
@@ -28,8 +27,9 @@ pub struct AddOptions {
     pub protect: Vec<PathBuf>,
 }
 
-pub struct AddedEnvironment<'h> {
-    pub report: AddReport,
+/// A worktree that was added or, with [`PlanDetails`], would be.
+pub struct AddedEnvironment<'h, D = AddDetails> {
+    pub report: AddReport<D>,
     pub own: OwnParts<'h>,
 }
 
@@ -130,18 +130,18 @@ struct Addition<'h, 'a> {
 }
 
 impl<'h> Addition<'h, '_> {
-    /// Fails if a place or data that the user named is missing, or the user does not approve the hook.
-    fn prepare(&mut self, upcoming: &mut AddIntent) -> Result<()> {
+    /// Returns the id of the data's worktree. Fails if a place or data that the user named is missing, or the user does
+    /// not approve the hook.
+    fn prepare(&mut self, upcoming: &AddIntent) -> Result<Option<String>> {
         let Self { host, options: AddOptions { data_from, .. }, cancel, .. } = *self;
         check_env_file(self.options, &upcoming.donor, &upcoming.head)?;
         self.data_source = data_from.source(host, &upcoming.donor)?;
         let requests = data_from.requests(host, &upcoming.services, self.data_source.as_ref())?;
         self.hook = self.hook_to_run(upcoming)?;
-        upcoming.data_source = self.data_source.as_ref().map(|owner| owner.id.clone());
         if !requests.is_empty() {
             self.early = Some(EarlyClones::begin(host, database_home(host)?, requests, cancel));
         }
-        Ok(())
+        Ok(self.data_source.as_ref().map(|owner| owner.id.clone()))
     }
 
     fn hook_to_run(&self, upcoming: &AddIntent) -> Result<Option<WantedHook>> {
@@ -156,8 +156,8 @@ impl<'h> Addition<'h, '_> {
 
     /// Adds the parts of its own to a worktree with its files.
     fn complete(&mut self, report: AddReport) -> AddedEnvironment<'h> {
-        let AddReport { worktree: added, files, .. } = &report;
-        if let Some(parent) = added.path.parent().filter(|_| report.trash_waits) {
+        let AddReport { worktree: added, untracked, details, .. } = &report;
+        if let Some(parent) = added.path.parent().filter(|_| details.trash_waits) {
             self.host.reap(parent);
         }
         let is_trusted = !added.provenance.is_untrusted();
@@ -165,7 +165,7 @@ impl<'h> Addition<'h, '_> {
         let incomplete = Incomplete {
             root: &added.path,
             donor: &added.donor,
-            files: &files.untracked,
+            files: untracked,
             env_file: self.options.env_file.as_deref(),
             maker: Maker::Calve,
             data_from: &self.options.data_from,
@@ -223,23 +223,19 @@ fn check_env_file(options: &AddOptions, donor: &Path, commit: &str) -> Result<()
     }
 }
 
-pub struct AddPlan<'h> {
-    pub plan: worktree::AddPlan,
-    pub services: Services<'h>,
-    /// The error if the user would be asked about the hook and declined.
-    pub not_approved: Option<Error>,
-}
-
-pub fn plan<'h>(host: &'h dyn Host, options: &AddOptions) -> Result<AddPlan<'h>> {
-    let planned = worktree::plan(&options.worktree)?;
-    let donor = &planned.worktree.donor;
-    check_env_file(options, donor, &planned.worktree.target.oid)?;
-    let is_untrusted = planned.worktree.provenance.is_untrusted();
+/// Plans [`add`]. An error in the environment's own parts: the user would be asked about the hook and declined.
+pub fn plan<'h>(host: &'h dyn Host, options: &AddOptions) -> Result<AddedEnvironment<'h, PlanDetails>> {
+    let report = worktree::plan(&options.worktree)?;
+    let AddReport { worktree, details, .. } = &report;
+    let donor = &worktree.donor;
+    check_env_file(options, donor, &worktree.target.oid)?;
+    let is_untrusted = worktree.provenance.is_untrusted();
     let source = options.data_from.source(host, donor)?.filter(|_| !is_untrusted);
     let consent = if is_untrusted { Consent::Nothing } else { options.consent };
-    let services = options.data_from.plan(host, &planned, source.as_ref(), consent)?;
-    let hook = planned.intent.hooks.post_add.as_ref().filter(|_| options.consent == Consent::Approved);
+    let services = Some(options.data_from.plan(host, &report, source.as_ref(), consent)?);
+    let hook = details.intent.hooks.post_add.as_ref().filter(|_| options.consent == Consent::Approved);
     let is_approved = |text: &String| consent::is_approved(host, &repository_of(donor)?, Hook::PostAdd, text);
     let not_approved = (!hook.map_or(Ok(true), is_approved)?).then(|| consent::not_approved(Hook::PostAdd));
-    Ok(AddPlan { plan: planned, services, not_approved })
+    let own = OwnParts { services, errors: not_approved.into_iter().collect(), ..OwnParts::default() };
+    Ok(AddedEnvironment { report, own })
 }

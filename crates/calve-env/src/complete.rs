@@ -52,7 +52,7 @@ pub struct OwnParts<'h> {
     pub env_files: Vec<EnvFile>,
     pub other_values: Vec<OtherValues>,
     /// Failures of commands that make templates, then the one that stopped the work.
-    pub(crate) errors: Vec<Error>,
+    pub errors: Vec<Error>,
 }
 
 impl<'h> OwnParts<'h> {

@@ -5,7 +5,7 @@ use calve_core::internal::ShownPath;
 use calve_db::{Error as DbError, Home, Service};
 use calve_git::ServiceConfig;
 use calve_git::environment::WorktreeId;
-use calve_git::worktree::{self, AddPlan};
+use calve_git::worktree::{self, AddReport, PlanDetails};
 
 use crate::consent::Consent;
 use crate::early_clones::{DataRequest, DonorRule, origin_of};
@@ -83,21 +83,22 @@ impl DataFrom {
     pub(crate) fn plan<'h>(
         &self,
         host: &'h dyn Host,
-        plan: &AddPlan,
+        plan: &AddReport<PlanDetails>,
         source: Option<&WorktreeId>,
         consent: Consent,
     ) -> Result<Services<'h>> {
-        let donor = &plan.worktree.donor;
-        let files = plan.inputs().unwrap_or(donor);
-        let prefers_donor = matches!(self, Self::Donor) && !plan.worktree.provenance.is_untrusted();
-        let wanted = plan.services.as_ref().map(Clone::clone).unwrap_or_default();
+        let AddReport { worktree, details, .. } = plan;
+        let donor = &worktree.donor;
+        let files = details.inputs.as_ref().map_or(donor, |inputs| &inputs.files);
+        let prefers_donor = matches!(self, Self::Donor) && !worktree.provenance.is_untrusted();
+        let wanted = details.services.as_ref().map(Clone::clone).unwrap_or_default();
         let mut planned = Services::none(host, donor);
-        if !self.is_any(&wanted) && !self.is_any(&plan.intent.services) {
+        if !self.is_any(&wanted) && !self.is_any(&details.intent.services) {
             return Ok(planned);
         }
         let home = database_home(host)?;
         let donated = source.map_or(Ok(None), |owner| seen(&home, owner))?.unwrap_or_default();
-        self.chosen(&home, &plan.intent.services, &donated)?;
+        self.chosen(&home, &details.intent.services, &donated)?;
         for (name, mut config) in wanted {
             let template = match template::name_by(donor, files, &name, &config) {
                 Ok(template) => template,

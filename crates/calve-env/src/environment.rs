@@ -2,13 +2,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
-use calve_db::Address;
+use calve_db::{Address, DatabaseTemplate, Service};
 use calve_git::Config;
 use calve_git::environment::{LeasedPort, Leases, check_original, root_of};
 
 use crate::env_files::{self, RewrittenFiles};
 use crate::error::{Error, Result};
-use crate::host::{Event, Host};
+use crate::host::{Event, Host, reap_trash, swept_home};
 use crate::ports::ports_of;
 use crate::remedy::Remedy;
 use crate::services::Services;
@@ -25,6 +25,16 @@ pub struct StartedServices<'h> {
     /// Names of the services that did not run before.
     pub started: Vec<String>,
     pub env_files: RewrittenFiles,
+}
+
+/// Data that was put back.
+pub struct ServiceReset<'h> {
+    pub services: Services<'h>,
+    pub service: String,
+    /// The files that got its URL, if that is new.
+    pub env_files: Result<RewrittenFiles>,
+    /// The start of its server, if that ran before.
+    pub started: Result<()>,
 }
 
 impl<'h> Environment<'h> {
@@ -87,6 +97,43 @@ impl<'h> Environment<'h> {
         let configured = self.config.env_file.clone();
         let env_files = env_files::refresh(&self.root, configured, !services.origins.is_empty(), &variables);
         Ok(StartedServices { ports, services, started, env_files })
+    }
+
+    /// Puts the data of a service (the only one, without a name) back to the template wanted now. Asks `may_lose` about
+    /// written data, and about a template of another engine.
+    pub fn reset<E: From<Error>>(
+        &self,
+        name: Option<&str>,
+        may_lose: impl FnOnce(&Service, &DatabaseTemplate) -> std::result::Result<(), E>,
+        cancel: &CancelToken,
+    ) -> std::result::Result<ServiceReset<'h>, E> {
+        let mut services = self.services()?;
+        let former = services.named(name)?.clone();
+        let home = swept_home(self.host)?;
+        let was_running = former.server(&home).map_err(Error::from)?.is_some();
+        let template = services.template_now(&home, &former, cancel)?;
+        let wanted = calve_db::template_with_program(&home, &template).map_err(Error::from)?;
+        // A template that was replaced under its own name is refused, whatever the answer: the file names no other.
+        let has_new_url = template != former.template && wanted.program.engine != former.program.engine;
+        // Checked only now: clients may write while a command makes the template, which can take long.
+        if has_new_url || calve_db::is_written(&home, &former).map_err(Error::from)? {
+            may_lose(&former, &wanted)?;
+        }
+        let engine = has_new_url.then_some(&*wanted.program.engine);
+        let reset = calve_db::reset_service(&home, &former.name, &template, engine, cancel).map_err(Error::from)?;
+        let data = reset.name.clone();
+        services.made.insert(former.service.clone(), reset);
+        let rewrite = || self.rewrite_files(&Self::variables(&self.ports()?, &services)?);
+        let env_files = if has_new_url { rewrite() } else { Ok(RewrittenFiles::default()) };
+        // Even if the files could not be written.
+        let start = || -> Result<()> {
+            if was_running {
+                calve_db::start_service(&home, &data, &self.host.supervisor()?, cancel)?;
+            }
+            reap_trash(self.host, &home)
+        };
+        let started = start();
+        Ok(ServiceReset { services, service: former.service, env_files, started })
     }
 
     pub fn variables(ports: &[LeasedPort], services: &Services<'_>) -> Result<Vec<(String, String)>> {

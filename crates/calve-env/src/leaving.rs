@@ -19,7 +19,7 @@ pub(crate) struct LeavingServices<'h> {
 }
 
 /// Lists data that may differ from its source. Fails if some is unreadable and may not be given up.
-pub fn unsaved_data(host: &dyn Host, worktree: &Worktree, rule: LossRule) -> Result<Vec<UnsavedItem>> {
+pub(crate) fn unsaved_data(host: &dyn Host, worktree: &Worktree, rule: LossRule) -> Result<Vec<UnsavedItem>> {
     let leaving = LeavingServices::find(host, WorktreeId::of_worktree(worktree)?)?;
     leaving.map_or(Ok(Vec::new()), |leaving| leaving.unsaved(rule))
 }

@@ -93,7 +93,7 @@ fn note_places_of(home: &Home, owners: impl Iterator<Item = WorktreeId>) {
 }
 
 /// Returns services of a repository's worktrees that are gone or `going`. `common` is its common git directory.
-pub fn gone_services(home: &Home, common: &Path, going: &[PathBuf]) -> Result<Vec<Service>> {
+pub(crate) fn gone_services(home: &Home, common: &Path, going: &[PathBuf]) -> Result<Vec<Service>> {
     let Ok(common) = fs_err::canonicalize(common) else { return Ok(Vec::new()) };
     // Not canonicalized itself: git removes this directory with its last entry.
     let entries = common.join("worktrees");

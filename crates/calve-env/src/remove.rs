@@ -166,10 +166,6 @@ struct TakeBackSteps<'h> {
 }
 
 impl RemovalSteps<Error> for TakeBackSteps<'_> {
-    fn unsaved(&mut self, _: &Worktree) -> Result<Vec<UnsavedItem>> {
-        Ok(Vec::new())
-    }
-
     fn before(&mut self, worktree: &Worktree) -> Result<Meanwhile> {
         let owner = WorktreeId::of_worktree(worktree).map_err(Error::from);
         self.services = owner.and_then(|owner| LeavingServices::find(self.host, owner));

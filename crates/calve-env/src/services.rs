@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
-use calve_db::{Address, DatabaseTemplate, Error as DbError, Home, LossRule, Service, ServiceData, ServiceWorktree};
+use calve_db::{Address, Error as DbError, Home, LossRule, Service, ServiceData, ServiceWorktree};
 use calve_git::ServiceConfig;
 use calve_git::environment::{WorktreeId, data_source, forget_data_source};
 
 use crate::consent::Consent;
 use crate::early_clones::{DonorRule, EarlyClones, origin_of};
 use crate::error::{Error, Result};
-use crate::host::{Host, database_home, reap_trash, swept_home};
+use crate::host::{Host, database_home};
 use crate::origin::DataOrigin;
 use crate::ownership::{kept, noted};
 use crate::remedy::Remedy;
@@ -30,14 +30,6 @@ pub struct Services<'h> {
     only: Vec<String>,
     /// `None` if no service is wanted or made.
     pub(crate) home: Option<Home>,
-}
-
-/// Data that was put back. Env files get its URL, if new, before [`Services::finish_reset`] starts its server.
-#[derive(Debug)]
-pub struct ServiceReset {
-    pub service: String,
-    pub has_new_url: bool,
-    was_running: bool,
 }
 
 impl<'h> Services<'h> {
@@ -231,46 +223,12 @@ impl<'h> Services<'h> {
         Err(Error::refused(text, Remedy::GiveUpForEngine(name.clone())))
     }
 
-    /// Puts the data of a service (the only one, without a name) back to the template wanted now, and stops its server.
-    /// Asks `may_lose` about written data, and about a template of another engine.
-    pub fn reset<E: From<Error>>(
-        &mut self,
-        name: Option<&str>,
-        may_lose: impl FnOnce(&Service, &DatabaseTemplate) -> std::result::Result<(), E>,
-        cancel: &CancelToken,
-    ) -> std::result::Result<ServiceReset, E> {
-        let former = self.named(name)?.clone();
-        let home = swept_home(self.host)?;
-        let was_running = former.server(&home).map_err(Error::from)?.is_some();
-        let template = self.template_now(&home, &former, cancel)?;
-        let wanted = calve_db::template_with_program(&home, &template).map_err(Error::from)?;
-        // A template that was replaced under its own name is refused, whatever the answer: the file names no other.
-        let has_new_url = template != former.template && wanted.program.engine != former.program.engine;
-        // Checked only now: clients may write while a command makes the template, which can take long.
-        if has_new_url || calve_db::is_written(&home, &former).map_err(Error::from)? {
-            may_lose(&former, &wanted)?;
-        }
-        let engine = has_new_url.then_some(&*wanted.program.engine);
-        let reset = calve_db::reset_service(&home, &former.name, &template, engine, cancel).map_err(Error::from)?;
-        self.made.insert(former.service.clone(), reset);
-        Ok(ServiceReset { service: former.service, has_new_url, was_running })
-    }
-
-    /// Starts the server again if it ran before.
-    pub fn finish_reset(&self, reset: &ServiceReset, cancel: &CancelToken) -> Result<()> {
-        let Some(home) = &self.home else { return Ok(()) };
-        if reset.was_running {
-            calve_db::start_service(home, &self.made[&reset.service].name, &self.host.supervisor()?, cancel)?;
-        }
-        reap_trash(self.host, home)
-    }
-
     pub(crate) fn wanted_template(&self, service: &Service) -> Result<String> {
         let wanted = self.wanted.get(&service.service);
         wanted.map_or(Ok(service.template.clone()), |config| template::name(&self.root, &service.service, config))
     }
 
-    fn template_now(&self, home: &Home, service: &Service, cancel: &CancelToken) -> Result<String> {
+    pub(crate) fn template_now(&self, home: &Home, service: &Service, cancel: &CancelToken) -> Result<String> {
         let name = self.wanted_template(service)?;
         let Some(wanted) = self.wanted.get(&service.service) else { return Ok(name) };
         let wanted = (service.service.as_str(), wanted);
@@ -298,7 +256,7 @@ impl<'h> Services<'h> {
         Error::failed(text, remedy)
     }
 
-    fn named(&self, name: Option<&str>) -> Result<&Service> {
+    pub(crate) fn named(&self, name: Option<&str>) -> Result<&Service> {
         let found = match name {
             Some(name) => self.made.get(name),
             None if self.made.len() == 1 => self.made.values().next(),

@@ -2,8 +2,7 @@ use calve_core::CloneReport;
 use calve_git::environment::{EnvFile, LeasedPort, OtherValues};
 use calve_git::escape::Finding;
 use calve_git::worktree::{
-    CarriedFiles, GoingBranch, HookRun, NewWorktree, TrackedCounts, TrackedPlan, UnsavedReceipt, WorktreeInfo,
-    WorktreeRemoveReport,
+    CarriedFiles, GoingBranch, HookRun, NewWorktree, TrackedCounts, UnsavedReceipt, WorktreeInfo, WorktreeRemoveReport,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,6 +15,10 @@ use crate::values::{Milliseconds, ReceiptPath};
 pub struct WorktreeAddReceipt<'a> {
     #[serde(flatten)]
     pub worktree: &'a NewWorktree,
+    /// The upstream of the new branch. Null if it has none.
+    pub upstream: Option<&'a str>,
+    /// The number of the pull request. Null if it is none.
+    pub pull_request: Option<u64>,
     /// The number of tracked files.
     pub tracked: &'a TrackedCounts,
     #[serde(flatten)]
@@ -98,31 +101,27 @@ pub enum FactSubject {
 /// The dry run of `calve worktree add`.
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(tag = "schema", rename = "calve.worktree-plan/1")]
-pub struct WorktreePlanReceipt {
-    /// The new worktree, as an absolute path.
-    pub path: ReceiptPath,
-    /// The branch. Null if HEAD would be detached.
-    pub branch: Option<String>,
-    /// True if the branch would be made.
-    pub new_branch: bool,
-    /// The start of the new branch: a branch, a remote's branch, or a commit. Absent without a new branch, and for a pull request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub new_branch_from: Option<String>,
-    /// The commit.
-    pub head: String,
-    /// The worktree that the files would be cloned from.
-    pub from: ReceiptPath,
-    /// True if the worktree would not be trusted.
-    pub untrusted: bool,
+pub struct WorktreePlanReceipt<'a> {
+    #[serde(flatten)]
+    pub worktree: &'a NewWorktree,
     /// The number of tracked files.
     pub tracked: TrackedPlan,
     #[serde(flatten)]
-    pub untracked: CarriedFiles,
+    pub untracked: &'a CarriedFiles,
     /// The carried paths that look like secrets.
     pub secrets: Vec<ReceiptPath>,
     /// Its services, and where their data would come from. Absent if it would get none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceReceipt>,
+}
+
+/// The number of tracked files in a planned worktree.
+#[derive(Debug, JsonSchema, Serialize)]
+pub struct TrackedPlan {
+    /// Files that would be cloned from the source.
+    pub same: u64,
+    /// Files that git would write.
+    pub other: u64,
 }
 
 /// The report of `calve env`.

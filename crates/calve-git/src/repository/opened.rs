@@ -102,13 +102,13 @@ impl Repository {
         if self.origins.lacks_evidence || branch.is_some_and(|branch| self.origins.branches.contains(branch)) {
             return Ok(Provenance::Untrusted);
         }
-        self.provenance_of_main(commit)
+        // A worktree's trust goes with the worktree: elsewhere, its commit counts as the user's.
+        Ok(Provenance::new(self.is_foreign(commit)?, false))
     }
 
-    /// Returns the provenance of the commit that the main worktree has checked out. Without evidence it is the user's.
-    pub(crate) fn provenance_of_main(&self, head: &str) -> Result<Provenance> {
-        let is_foreign = self.origins.foreign(&self.common, &self.worktrees, &[head])?.contains(&true);
-        Ok(Provenance::untrusted_if(is_foreign))
+    /// Returns whether a commit is a pull request's that no worktree trusts. Without evidence it is the user's.
+    pub(crate) fn is_foreign(&self, commit: &str) -> Result<bool> {
+        Ok(self.origins.foreign(&self.common, &self.worktrees, &[commit])?.contains(&true))
     }
 
     /// Returns git for questions about commits: outside of every worktree, and without programs from the settings.

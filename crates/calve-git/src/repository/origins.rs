@@ -265,7 +265,7 @@ pub(crate) fn decide(
     let origins = Origins::new(common, settings, worktrees, references);
     let mut undecided = Vec::new();
     for (at, worktree) in worktrees.iter_mut().enumerate() {
-        let trusted = worktree.entry.as_deref().map(trusted_commits).unwrap_or_default();
+        let trusted = trusted_commits(worktree.entry.as_deref().unwrap_or(common));
         let is_on_foreign_branch = worktree.branch.as_ref().is_some_and(|branch| origins.branches.contains(branch));
         let mut is_foreign = false;
         match &worktree.entry {
@@ -283,7 +283,7 @@ pub(crate) fn decide(
             }
             _ => {}
         }
-        worktree.provenance = Provenance::untrusted_if(is_foreign || is_marked(worktree));
+        worktree.provenance = Provenance::new(is_foreign || is_marked(worktree), !trusted.is_empty());
     }
     let heads: Vec<&str> = undecided.iter().map(|(_, head)| head.as_str()).collect();
     let foreign = origins.foreign(common, worktrees, &heads)?;

@@ -30,7 +30,7 @@ pub fn provenance_of(root: &Path) -> Result<Provenance> {
     let repository = Repository::open(root)?;
     let main = repository.worktrees.first().filter(|main| !main.is_bare && repository.own == repository.common);
     match main.and_then(|main| main.head.as_deref()) {
-        Some(head) => repository.provenance_of_main(head),
-        None => Ok(recorded(root)),
+        Some(head) if repository.is_foreign(head)? => Ok(Provenance::Untrusted),
+        _ => Ok(recorded(root)),
     }
 }

@@ -67,7 +67,7 @@ mod tests {
         let (entry, tree) = (folder.path().join("entry"), folder.path().join("pr"));
         fs_err::create_dir(&entry).unwrap();
         fs_err::create_dir(&tree).unwrap();
-        super::super::mark(&entry, super::super::ForeignPart::Commit, None).unwrap();
+        super::super::mark(&entry, super::super::Provenance::Untrusted, None).unwrap();
         fs_err::write(tree.join(".git"), format!("gitdir: {}\n", entry.display())).unwrap();
         let allowed = ["git-lfs", "git-crypt", "ssh"];
         let approved = ["nbstripout -t".to_owned(), "/opt/filter --in=x".to_owned()];

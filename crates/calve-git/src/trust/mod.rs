@@ -21,16 +21,19 @@ pub(crate) mod programs;
 /// The owner of the work in a worktree or a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Provenance {
-    /// The user's, also if taken from the project's own branches, or from a pull request that the user trusts.
+    /// The user's, also if taken from the project's own branches.
     Own,
+    /// A pull request's, or the user's on top, in a worktree that the user trusts.
+    TrustedByUser,
     /// A pull request's: nothing of it runs, and it gets no secrets and no data.
     #[default]
     Untrusted,
 }
 
 impl Provenance {
-    pub(crate) fn untrusted_if(is_foreign: bool) -> Provenance {
-        if is_foreign { Self::Untrusted } else { Self::Own }
+    pub(crate) fn new(is_foreign: bool, is_trusted: bool) -> Provenance {
+        let permitted = if is_trusted { Self::TrustedByUser } else { Self::Own };
+        if is_foreign { Self::Untrusted } else { permitted }
     }
 
     pub fn is_untrusted(self) -> bool {
@@ -71,19 +74,13 @@ static REMEMBERED: Mutex<BTreeMap<PathBuf, Until>> = Mutex::new(BTreeMap::new())
 /// A `.git` file has one line.
 const LARGEST_POINTER_BYTES: u64 = 64 * 1024;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ForeignPart {
-    Commit,
-    /// At most files that git ignores.
-    Files,
-}
-
 const FOREIGN_COMMIT: &[u8] = b"a pull request's worktree, added without trust\n";
 const FOREIGN_FILES: &[u8] = b"has files of a pull request's worktree\n";
 
-/// Marks a worktree as untrusted, unless its mark already covers `part`. `commit` is checked out there.
-pub(crate) fn mark(entry: &Path, part: ForeignPart, commit: Option<&str>) -> Result<()> {
-    let commit = commit.filter(|_| part == ForeignPart::Commit);
+/// Marks a worktree as untrusted, unless its mark already covers that. `commit` is checked out there; if `of_commit` is
+/// not untrusted, at most files that git ignores are.
+pub(crate) fn mark(entry: &Path, of_commit: Provenance, commit: Option<&str>) -> Result<()> {
+    let commit = commit.filter(|_| of_commit.is_untrusted());
     let mut file = match fs_err::OpenOptions::new().write(true).create_new(true).open(entry.join(MARK)) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             if commit.is_none() || has_foreign_commit(entry) {
@@ -93,7 +90,7 @@ pub(crate) fn mark(entry: &Path, part: ForeignPart, commit: Option<&str>) -> Res
         }
         made => {
             let mut made = made?;
-            made.write_all(if part == ForeignPart::Commit { FOREIGN_COMMIT } else { FOREIGN_FILES })?;
+            made.write_all(if of_commit.is_untrusted() { FOREIGN_COMMIT } else { FOREIGN_FILES })?;
             made
         }
     };
@@ -105,7 +102,7 @@ pub(crate) fn mark(entry: &Path, part: ForeignPart, commit: Option<&str>) -> Res
 
 /// Marks a checked-out commit, if only for this process: the repository may be another user's, or read-only.
 pub(crate) fn mark_or_remember(entry: &Path, commit: Option<&str>) {
-    if mark(entry, ForeignPart::Commit, commit).is_err() {
+    if mark(entry, Provenance::Untrusted, commit).is_err() {
         remember(entry);
     }
 }
@@ -184,9 +181,10 @@ fn is_within(path: &Path, is_marked: fn(&Path) -> bool) -> bool {
     })
 }
 
-/// Returns the provenance by a worktree's marks, which are right once the repository has been opened.
+/// Returns the provenance by a worktree's marks and kept trust, which are right once the repository has been opened.
 pub(crate) fn recorded(root: &Path) -> Provenance {
-    Provenance::untrusted_if(is_untrusted(root))
+    let entry = pointer(&root.join(".git")).ok().flatten().unwrap_or_else(|| root.join(".git"));
+    Provenance::new(is_untrusted(root), !trusted_commits(&entry).is_empty())
 }
 
 /// Removes a worktree's mark. Returns whether there was one.
@@ -254,8 +252,12 @@ mod tests {
         assert!(!is_untrusted(&tree));
         fs_err::write(tree.join(".git"), format!("gitdir: {}\n", entry.display())).unwrap();
         assert!(!is_untrusted(&tree) && !has_mark(&entry));
-        mark(&entry, ForeignPart::Commit, None).unwrap();
+        assert_eq!(recorded(&tree), Provenance::Own);
+        note_trust(&entry, &"5".repeat(40)).unwrap();
+        assert_eq!(recorded(&tree), Provenance::TrustedByUser);
+        mark(&entry, Provenance::Untrusted, None).unwrap();
         assert!(is_untrusted(&tree) && is_untrusted(&tree.join("a/b")) && is_untrusted(&tree.join("a/gone/..")));
+        assert_eq!(recorded(&tree), Provenance::Untrusted, "trust is for other commits");
         assert!(has_mark(&entry.join("modules/sub")));
         // Relative, as git writes it if it is configured so.
         fs_err::write(tree.join(".git"), "gitdir: ../repo/.git/worktrees/x\n").unwrap();

@@ -1,10 +1,9 @@
 //! Worktrees whose commits are elsewhere too.
 
+use std::cmp::Reverse;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-use calve_core::CancelToken;
 
 use crate::error::{Error, Result};
 use crate::git::Git;
@@ -12,7 +11,7 @@ use crate::remedy::Remedy;
 use crate::repository::{Repository, Worktree};
 use crate::unsaved_item::UnsavedItem;
 use crate::worktree::processes::check_idle;
-use crate::worktree::remove::{RemoveWorktreeOptions, plan_in};
+use crate::worktree::remove::{RemovalSteps, RemoveWorktreeOptions, plan_in};
 use crate::worktree::unsaved::reflog;
 
 #[derive(Debug)]
@@ -23,43 +22,47 @@ pub struct MergedWorktree {
     /// The branch has all changes in one commit, and not the commits.
     pub is_squashed: bool,
     pub age: Option<Duration>,
-    /// Why it stays nevertheless.
-    pub refused: Option<Error>,
-    /// Ignored files that only this worktree has. Removal moves them aside.
+    /// Ignored files that only this worktree has, which removal moves aside, and data that may be lost.
     pub unsaved: Vec<UnsavedItem>,
 }
 
-/// Returns the merged linked worktrees made at least `older_than` ago, oldest first: the main worktree's branch or their upstream has their
-/// commits, or one commit of the main worktree's branch has all their changes (a squashed merge).
+/// Returns the merged linked worktrees made at least `older_than` ago that may go, and those that stay, with the reasons, oldest first: the
+/// main worktree's branch or their upstream has their commits, or one commit of the main worktree's branch has all their changes (a squashed
+/// merge).
 ///
-/// A worktree is refused for the reasons of [`super::remove`], while a process is inside (other users' cannot be seen without privilege),
+/// A worktree stays for the reasons of [`super::remove`], while a process is inside (other users' cannot be seen without privilege),
 /// and if `start` is in it. Without `older_than`, also if no commit was ever made on its branch: that is new, not merged.
-pub fn merged(start: &Path, older_than: Option<Duration>, cancel: &CancelToken) -> Result<Vec<MergedWorktree>> {
-    let repository = Repository::open(start)?;
+pub fn merged<E: From<Error>>(
+    options: &RemoveWorktreeOptions,
+    older_than: Option<Duration>,
+    steps: &mut impl RemovalSteps<E>,
+) -> std::result::Result<(Vec<MergedWorktree>, Vec<(PathBuf, E)>), E> {
+    let repository = Repository::open(&options.start)?;
     repository.check_references(Remedy::RemoveWithGit)?;
-    let mut found = Vec::new();
-    for worktree in &repository.worktrees {
-        let age = worktree.made().and_then(|made| made.elapsed().ok());
+    let (mut found, mut staying) = (Vec::new(), Vec::new());
+    let age = |worktree: &Worktree| worktree.made().and_then(|made| made.elapsed().ok());
+    let mut aged: Vec<_> = repository.worktrees.iter().map(|worktree| (age(worktree), worktree)).collect();
+    aged.sort_by_key(|(age, _)| Reverse(*age));
+    for (age, worktree) in aged {
         if age.unwrap_or_default() >= older_than.unwrap_or_default()
             && let Some((merged_into, is_squashed)) = branch_with(&repository, worktree)?
         {
             let is_new = older_than.is_none() && !is_squashed && !has_own_commits(&repository, worktree, &merged_into)?;
             let checked = match is_new {
-                true => Err(Error::refused("no commit was ever made on its branch", Remedy::GiveAge)),
-                false => check(&repository, worktree, cancel),
+                true => Err(Error::refused("no commit was ever made on its branch", Remedy::GiveAge).into()),
+                false => check(&repository, worktree, options, steps),
             };
-            let (refused, unsaved) = match checked {
-                Ok(unsaved) => (None, unsaved),
-                Err(error) => (Some(error), Vec::new()),
-            };
-            found.push(MergedWorktree { worktree: worktree.clone(), merged_into, is_squashed, age, refused, unsaved });
+            let worktree = worktree.clone();
+            match checked {
+                Ok(unsaved) => found.push(MergedWorktree { worktree, merged_into, is_squashed, age, unsaved }),
+                Err(error) => staying.push((worktree.path, error)),
+            }
         }
-        if cancel.is_cancelled() {
-            return Err(Error::Interrupted);
+        if options.remove.cancel.is_cancelled() {
+            return Err(Error::Interrupted.into());
         }
     }
-    found.sort_by_key(|found| std::cmp::Reverse(found.age));
-    Ok(found)
+    Ok((found, staying))
 }
 
 /// Returns whether a worktree of [`merged`] is unchanged and may go. [`super::remove`] checks for unsaved work itself.
@@ -154,11 +157,15 @@ fn has_squashed(repository: &Repository, git: Git, head: &str, branch: &str) -> 
     Ok(merged.is_some() && merged == git.answer(&["rev-parse", &format!("{branch}^{{tree}}")])?)
 }
 
-fn check(repository: &Repository, worktree: &Worktree, cancel: &CancelToken) -> Result<Vec<UnsavedItem>> {
+fn check<E: From<Error>>(
+    repository: &Repository,
+    worktree: &Worktree,
+    options: &RemoveWorktreeOptions,
+    steps: &mut impl RemovalSteps<E>,
+) -> std::result::Result<Vec<UnsavedItem>, E> {
     check_not_here(repository, worktree)?;
-    let mut options = RemoveWorktreeOptions { what: Some(worktree.path.clone()), ..RemoveWorktreeOptions::default() };
-    options.remove.cancel = cancel.clone();
-    let plan = plan_in::<Error>(repository, &options, &mut ())?;
+    let options = RemoveWorktreeOptions { what: Some(worktree.path.clone()), ..options.clone() };
+    let plan = plan_in(repository, &options, steps)?;
     check_idle(&worktree.path)?;
     Ok(plan.unsaved)
 }

@@ -59,17 +59,11 @@ pub struct RemoveWorktreeOptions {
 /// The caller's part in a removal.
 pub trait RemovalSteps<E> {
     /// Lists losses that only the caller knows of, such as service data.
-    fn unsaved(&mut self, worktree: &Worktree) -> StepResult<Vec<UnsavedItem>, E>;
-
-    /// Runs once nothing stands in the way any more, with the worktree still whole.
-    fn before(&mut self, worktree: &Worktree) -> StepResult<Meanwhile, E>;
-}
-
-impl<E> RemovalSteps<E> for () {
     fn unsaved(&mut self, _: &Worktree) -> StepResult<Vec<UnsavedItem>, E> {
         Ok(Vec::new())
     }
 
+    /// Runs once nothing stands in the way any more, with the worktree still whole.
     fn before(&mut self, _: &Worktree) -> StepResult<Meanwhile, E> {
         Ok(Meanwhile::Nothing)
     }

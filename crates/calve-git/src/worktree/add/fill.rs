@@ -22,7 +22,7 @@ use crate::repository::entries;
 use crate::repository::state::check_original;
 use crate::trust::{self, Provenance};
 use crate::worktree::add::ignored::left_behind::{self, take_notes};
-use crate::worktree::add::options::{AddOptions, Trust};
+use crate::worktree::add::options::AddOptions;
 use crate::worktree::add::report::CarriedFiles;
 use crate::worktree::add::request::{AddRequest, no_donor};
 use crate::worktree::add::selector::rules_below;
@@ -71,9 +71,7 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
         File::open(request.repository.own.join(entries::DONOR))?.file().set_modified(SystemTime::UNIX_EPOCH)?;
         entries::note_mount(&request.repository.own, &here)?;
     }
-    if options.trust == Trust::No {
-        judge(&mut request, &here)?;
-    }
+    judge(&mut request, &here)?;
     // After the mark, by which git runs no code of the worktree.
     let git = Git::at(&here);
     let index = || Ok(Index::listed(&git.run(&["ls-tree", "-r", "-z", "--full-tree", &head])?));
@@ -197,7 +195,7 @@ fn judge(request: &mut AddRequest, here: &Path) -> Result<()> {
         let text = format!("`{donor}` is not trusted, so nothing of it goes into the main worktree");
         return Err(Error::refused(text, Remedy::NameSource));
     };
-    trust::mark(&entry, request.foreign_part(), Some(&request.target.oid))
+    trust::mark(&entry, request.of_commit, Some(&request.target.oid))
 }
 
 /// Returns whether only directories lead to a path below `here`. Makes missing ones if `makes`, else lets them pass.

@@ -32,17 +32,16 @@ use crate::worktree::tracked::index::{Index, PLAIN};
 use crate::worktree::tracked::limit_root;
 
 /// Makes a worktree once `before` has agreed. At any time it is absent or has all its files, whatever happens to this process, and git lists
-/// it only then. It is unfinished until [`forget_data_source`](crate::environment::forget_data_source).
+/// it only then. It is unfinished until [`forget_data_source`](crate::environment::forget_data_source): it notes the id that `before` returns,
+/// of the worktree whose service data is cloned.
 pub fn add_after<E: From<Error>>(
     options: &AddOptions,
-    before: impl FnOnce(&mut AddIntent) -> std::result::Result<(), E>,
+    before: impl FnOnce(&AddIntent) -> std::result::Result<Option<String>, E>,
 ) -> std::result::Result<AddReport, E> {
     let started = Instant::now();
     let mut request = AddRequest::new(open_swept(&options.start)?, options)?;
-    let mut upcoming = intent(&request);
-    before(&mut upcoming)?;
     // The user's data is not for an untrusted pull request.
-    request.data_source = upcoming.data_source.filter(|_| !request.provenance.is_untrusted());
+    request.data_source = before(&intent(&request))?.filter(|_| !request.provenance.is_untrusted());
     Ok(make(request, started)?)
 }
 
@@ -55,7 +54,6 @@ fn intent(request: &AddRequest) -> AddIntent {
         head: request.target.oid.clone(),
         hooks,
         services,
-        data_source: None,
     }
 }
 
@@ -63,25 +61,23 @@ fn intent(request: &AddRequest) -> AddIntent {
 fn make(mut request: AddRequest, started: Instant) -> Result<AddReport> {
     let (path, parent) = request.place.make_parent()?;
     request.path = path;
-    let is_untrusted = request.provenance.is_untrusted();
-    let spares_request = request.config.spares.filter(|wanted| wanted.count > 0 && !is_untrusted);
     let mut entry = Registration::begin(&request)?;
     let survey = surveyed(&entry)?;
-    let (mut files, staged) = stage_in(parent, &request.path, &request.options.clone, |staged| {
+    let (mut added, staged) = stage_in(parent, &request.path, &request.options.clone, |staged| {
         let place = staged.path();
-        let files = stage::fill(staged, &entry, survey).map_err(|error| error.of_staged(&place, &request.path))?;
+        let added = stage::fill(staged, &entry, survey).map_err(|error| error.of_staged(&place, &request.path))?;
         entry.seal(&staged.path())?;
-        Ok::<_, Error>(files)
+        Ok::<_, Error>(added)
     })?;
     limit_root(&request.path, &entry.index())?;
     entry.show()?;
-    files.warnings.extend(staged.warnings.into_iter().map(AddWarning::Engine));
-    let post_checkout = match is_untrusted {
-        true => None,
-        false => post_checkout(&request.repository, &request.path, &request.target.oid)?,
-    };
-    let (worktree, trash_waits) = (request.into_new_worktree(), staged.trash_waits);
-    Ok(AddReport { worktree, files, spares_request, post_checkout, trash_waits, elapsed: started.elapsed() })
+    let details = &mut added.details;
+    details.warnings.extend(staged.warnings.into_iter().map(AddWarning::Engine));
+    if !request.provenance.is_untrusted() {
+        details.post_checkout = post_checkout(&request.repository, &request.path, &request.target.oid)?;
+    }
+    (details.trash_waits, details.elapsed) = (staged.trash_waits, started.elapsed());
+    Ok(added)
 }
 
 fn surveyed(entry: &Registration<'_>) -> Result<Survey> {

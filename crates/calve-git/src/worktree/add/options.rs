@@ -2,6 +2,8 @@ use std::path::PathBuf;
 
 use calve_core::CloneOptions;
 
+use crate::trust::Provenance;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IgnoredEntries {
     /// All that the project's configuration allows.
@@ -17,15 +19,6 @@ pub enum UncommittedChanges {
     Leave,
     /// The new worktree has them too, as unstaged changes.
     Carry,
-}
-
-/// The treatment of a pull request's commit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Trust {
-    /// It gets no secrets and runs no hook, and the worktree is marked ([`crate::trust`]).
-    #[default]
-    No,
-    Yes,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -44,7 +37,8 @@ pub struct AddOptions {
     pub is_detached: bool,
     pub ignored: IgnoredEntries,
     pub changes: UncommittedChanges,
-    pub trust: Trust,
+    /// Provenance that the user gives to the commit and the files. Default: found out.
+    pub provenance: Option<Provenance>,
     /// Settings of the engine: threads, progress, cancelling, the numbers measured for the place.
     pub clone: CloneOptions,
 }

@@ -13,7 +13,7 @@ use crate::worktree::add::ignored::left_behind;
 use crate::worktree::add::ignored::secrets::is_secret;
 use crate::worktree::add::input_paths::InputPaths;
 use crate::worktree::add::options::{AddOptions, UncommittedChanges};
-use crate::worktree::add::report::{AddPlan, CarriedFiles, PlanScratch, TrackedPlan};
+use crate::worktree::add::report::{AddReport, CarriedFiles, PlanDetails, PlanScratch};
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::add::shown::{may_read, planned, source};
 use crate::worktree::add::survey::Survey;
@@ -21,7 +21,7 @@ use crate::worktree::add::{intent, stage, surveyed};
 use crate::worktree::registration::Registration;
 
 /// Plans [`add_after`](super::add_after). Makes nothing that lasts, except by fetching a pull request.
-pub fn plan(options: &AddOptions) -> Result<AddPlan> {
+pub fn plan(options: &AddOptions) -> Result<AddReport<PlanDetails>> {
     let mut request = AddRequest::new(Repository::open(&options.start)?, options)?;
     check_places(&request)?;
     let intent = intent(&request);
@@ -32,7 +32,7 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     let scratch = PlanScratch { files: directory.path().join("files"), directory };
     let entry = Registration::planned(&request, scratch.directory.path().join("entry"))?;
     let survey = surveyed(&entry)?;
-    let (same, other) = survey.tracked.counts(request.is_sparse);
+    let tracked = survey.tracked.counts(request.is_sparse);
     let services = services(&request, &survey);
     let mut untracked = survey.carried(&request.donor);
     let CarriedFiles { carried, left, dependencies, .. } = &mut untracked;
@@ -48,11 +48,8 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
         Ok(services) => make_inputs(&scratch.files, &entry, survey, services)?,
         Err(_) => false,
     };
-    drop(entry);
-    let inputs = has_files.then_some(scratch);
-    let worktree = request.into_new_worktree();
-    let tracked = TrackedPlan { same, other };
-    Ok(AddPlan { worktree, intent, untracked, tracked, secrets, services, inputs })
+    let details = PlanDetails { secrets, services, intent, inputs: has_files.then_some(scratch) };
+    Ok(AddReport { worktree: request.new_worktree(), tracked, untracked, details })
 }
 
 fn check_places(request: &AddRequest) -> Result<()> {

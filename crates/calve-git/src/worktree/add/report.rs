@@ -26,10 +26,10 @@ pub struct NewWorktree {
     pub path: PathBuf,
     #[serde(flatten)]
     pub target: AddTarget,
-    /// The worktree that the files were cloned from.
+    /// The worktree that the files come from.
     #[serde(rename = "from", with = "As::<ReceiptPath>")]
     pub donor: PathBuf,
-    /// The number of the pull request. Null if it is none.
+    #[serde(skip)]
     pub pull_request: Option<u64>,
     /// True if the worktree is a pull request's and not trusted.
     // Also one with the files of a pull request's worktree.
@@ -65,24 +65,25 @@ impl CarriedFiles {
     }
 }
 
+/// A worktree that was added or, with [`PlanDetails`], would be.
 #[derive(Debug)]
-pub struct AddedFiles {
-    /// The engine's report of the donor's part. `spares_wanted` covers all parts.
-    pub clone: CloneReport,
+pub struct AddReport<D = AddDetails> {
+    pub worktree: NewWorktree,
     pub tracked: TrackedCounts,
     pub untracked: CarriedFiles,
+    pub details: D,
+}
+
+#[derive(Debug)]
+pub struct AddDetails {
+    /// The engine's report of the donor's part. `spares_wanted` covers all parts.
+    pub clone: CloneReport,
     /// Directories made from spares, each as its own clone, by its path in the worktree.
     pub spares: Vec<CloneReport>,
     /// Changed and untracked files left in the donor; 0 with [`UncommittedChanges::Carry`](super::UncommittedChanges).
     pub uncommitted: u64,
     pub audit: AuditReport,
     pub warnings: Vec<AddWarning>,
-}
-
-#[derive(Debug)]
-pub struct AddReport {
-    pub worktree: NewWorktree,
-    pub files: AddedFiles,
     pub spares_request: Option<SparesRequest>,
     pub post_checkout: Option<HookRun>,
     /// There is trash beside the worktree: work for [`calve_core::reap`].
@@ -91,40 +92,21 @@ pub struct AddReport {
 }
 
 #[derive(Debug)]
-pub struct AddPlan {
-    pub worktree: NewWorktree,
-    pub untracked: CarriedFiles,
-    pub tracked: TrackedPlan,
+pub struct PlanDetails {
     pub secrets: Vec<PathBuf>,
     /// The services in its own configuration, or the error in that.
     pub services: Result<BTreeMap<String, ServiceConfig>>,
     /// The facts that [`add_after`](super::add_after) would ask about.
     pub intent: AddIntent,
-    pub(crate) inputs: Option<PlanScratch>,
-}
-
-/// The number of tracked files in a planned worktree.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TrackedPlan {
-    /// Files that would be cloned from the source.
-    pub same: u64,
-    /// Files that git would write.
-    pub other: u64,
-}
-
-impl AddPlan {
-    /// Returns a directory with the services' `inputs` as the worktree would have them. `None`: they name none.
-    pub fn inputs(&self) -> Option<&Path> {
-        self.inputs.as_ref().map(|inputs| inputs.files.as_path())
-    }
+    /// A directory with the services' `inputs` as the worktree would have them. `None`: they name none.
+    pub inputs: Option<PlanScratch>,
 }
 
 /// A plan's directory, removed when dropped, even with clones of read-only directories in it.
 #[derive(Debug)]
-pub(crate) struct PlanScratch {
+pub struct PlanScratch {
     pub(crate) directory: TempDir,
-    pub(crate) files: PathBuf,
+    pub files: PathBuf,
 }
 
 impl Drop for PlanScratch {
@@ -146,6 +128,4 @@ pub struct AddIntent {
     pub hooks: Hooks,
     /// The services in the donor's configuration. Empty for an untrusted pull request.
     pub services: BTreeMap<String, ServiceConfig>,
-    /// Id ([`crate::environment::WorktreeId`]) of the worktree whose service data is cloned. The new worktree notes it.
-    pub data_source: Option<String>,
 }

@@ -9,10 +9,10 @@ use crate::paths::{plain, real};
 use crate::place::Place;
 use crate::remedy::Remedy;
 use crate::repository::Repository;
-use crate::trust::{self, ForeignPart, Provenance};
+use crate::trust::{self, Provenance};
 use crate::worktree::add::ignored::secrets::secrets_rule;
 use crate::worktree::add::meaning::pull_request;
-use crate::worktree::add::options::{AddOptions, Trust};
+use crate::worktree::add::options::AddOptions;
 use crate::worktree::add::report::NewWorktree;
 use crate::worktree::add::target::{self, AddTarget};
 
@@ -54,10 +54,7 @@ impl AddRequest {
             at_donor.check()?;
             is_sparse = at_donor.is_sparse();
         }
-        let of_donor = match options.trust {
-            Trust::No => trust::recorded(&donor),
-            Trust::Yes => Provenance::Own,
-        };
+        let of_donor = options.provenance.unwrap_or_else(|| trust::recorded(&donor));
         let listed_in = match of_donor.is_untrusted() {
             // The donor's own list is the pull request's.
             true => repository.main().map(Path::to_path_buf),
@@ -87,10 +84,10 @@ impl AddRequest {
             gone.check_unlocked(Remedy::UnlockAndPrune)?;
             return Err(gone.standing.refusal(&path));
         }
-        let of_commit = match options.trust {
-            Trust::No if pull_request.is_some() => Provenance::Untrusted,
-            Trust::No => repository.provenance_of(&target.oid, target.branch.as_deref())?,
-            Trust::Yes => Provenance::Own,
+        let of_commit = match options.provenance {
+            Some(given) => given,
+            None if pull_request.is_some() => Provenance::Untrusted,
+            None => repository.provenance_of(&target.oid, target.branch.as_deref())?,
         };
         Ok(AddRequest {
             options: options.clone(),
@@ -120,13 +117,10 @@ impl AddRequest {
         }
     }
 
-    pub(crate) fn into_new_worktree(self) -> NewWorktree {
+    pub(crate) fn new_worktree(&self) -> NewWorktree {
         let AddRequest { path, target, donor, pull_request, provenance, .. } = self;
-        NewWorktree { path, target, donor, pull_request, provenance }
-    }
-
-    pub(crate) fn foreign_part(&self) -> ForeignPart {
-        if self.of_commit.is_untrusted() { ForeignPart::Commit } else { ForeignPart::Files }
+        let (path, target, donor) = (path.clone(), target.clone(), donor.clone());
+        NewWorktree { path, target, donor, pull_request: *pull_request, provenance: *provenance }
     }
 }
 

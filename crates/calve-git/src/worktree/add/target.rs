@@ -20,13 +20,14 @@ pub struct AddTarget {
     /// The branch. Null if HEAD is detached.
     // Without `refs/heads/`.
     pub branch: Option<String>,
-    /// True if the branch was made.
+    /// True if the branch is new.
     #[serde(rename = "new_branch")]
     pub is_new: bool,
     /// The start of the new branch: a branch, a remote's branch, or a commit. Absent without a new branch, and for a pull request.
     #[serde(rename = "new_branch_from", with = "As::<Option<String>>", skip_serializing_if = "Option::is_none")]
     pub start: Option<BranchStart>,
-    /// The upstream of the new branch. Null if it has none.
+    /// The upstream of the new branch.
+    #[serde(skip)]
     pub upstream: Option<String>,
     /// The commit.
     #[serde(rename = "head")]

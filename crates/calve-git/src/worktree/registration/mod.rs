@@ -29,7 +29,6 @@ use crate::repository::entries::{self, DATA_SOURCE, GITDIR, NO_SOURCE, branch_in
 use crate::repository::references::BRANCH_MARK;
 use crate::repository::state::LinkedWorktree;
 use crate::trust::{self, Provenance};
-use crate::worktree::add::options::Trust;
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::add::target::{AddTarget, check_free, check_not_checked_out};
 use crate::worktree::agent_turn;
@@ -107,10 +106,10 @@ impl<'r> Registration<'r> {
     fn note_provenance(&self) -> Result<()> {
         let request = self.request;
         let oid = &request.target.oid;
-        match (request.provenance, request.options.trust) {
-            (Provenance::Untrusted, _) => trust::mark(&self.directory, request.foreign_part(), Some(oid)),
-            (Provenance::Own, Trust::Yes) => trust::note_trust(&self.directory, oid),
-            (Provenance::Own, Trust::No) => Ok(()),
+        match request.provenance {
+            Provenance::Untrusted => trust::mark(&self.directory, request.of_commit, Some(oid)),
+            Provenance::TrustedByUser => trust::note_trust(&self.directory, oid),
+            Provenance::Own => Ok(()),
         }
     }
 

@@ -252,10 +252,11 @@ impl TrackedFiles {
         Ok(TrackedCounts { cloned, written_by_git, not_cloned, said })
     }
 
-    /// Returns how many files will be cloned, and how many git will write.
-    pub(crate) fn counts(&self, is_sparse: bool) -> (u64, u64) {
+    /// Returns how many files will be cloned, and how many git will write, without reasons.
+    pub(crate) fn counts(&self, is_sparse: bool) -> TrackedCounts {
         let left_out = if is_sparse { self.left_out } else { 0 };
-        (self.clean.len() as u64, (self.by_git.len() as u64).saturating_sub(left_out))
+        let written_by_git = (self.by_git.len() as u64).saturating_sub(left_out);
+        TrackedCounts { cloned: self.clean.len() as u64, written_by_git, ..TrackedCounts::default() }
     }
 }
 

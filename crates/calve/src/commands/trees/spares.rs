@@ -99,7 +99,7 @@ fn add(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
 
 /// Keeps the spares that the user's own configuration requests. Returns a hint if only the project proposes them.
 pub(crate) fn keep_requested(added: &AddReport) -> Option<String> {
-    let request = added.spares_request?;
+    let request = added.details.spares_request?;
     let keep = || {
         let store = store()?;
         let mut wanted = SpareOptions::default();

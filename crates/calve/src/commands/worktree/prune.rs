@@ -1,12 +1,11 @@
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use calve_core::CancelToken;
 use calve_core::internal::ShownPath;
 use calve_core::internal::json::FromReport as _;
 use calve_db::{LossRule, Service};
-use calve_env::{gone_services, last_root};
-use calve_git::Error;
-use calve_git::worktree::{self, KeptEntry, MergedWorktree, PruneReport};
+use calve_env::last_root;
+use calve_git::worktree::{self, KeptEntry, MergedWorktree, PruneReport, RemoveWorktreeOptions};
 use calve_receipt::human::{age, counted};
 use calve_receipt::{ErrorReceipt, KeptWorktree, MergedWorktreeReceipt, PrunedData, WorktreePruneReceipt, path, paths};
 
@@ -34,7 +33,7 @@ pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<()
         let words = if arguments.dry_run { "would forget" } else { "to forget:" };
         output::note(&format!("{words} `{}`, {}", ShownPath(path), fate(path)));
     }
-    let data = say_gone_data(&gone.common, &gone.entries, arguments.lose_data)?;
+    let data = gone_data(&gone, arguments.lose_data, true)?;
     let (found, kept) = if arguments.merged { find_merged(&start, arguments, cancel)? } else { Default::default() };
     // Missing worktrees are forgotten without a question, but not after a no to the question about the others.
     let question = format!("Remove {}?", counted(found.len() as u64, "worktree"));
@@ -65,7 +64,7 @@ fn forget(start: &Path, arguments: &PruneArguments) -> Result<WorktreePruneRecei
     for kept in &pruned.kept {
         output::note(&format!("kept the entry of `{}`: {}; {}", ShownPath(&kept.path), kept.reason, hint(kept)));
     }
-    let data = remove_gone_data(&pruned.common, LossRule::from_consent(arguments.lose_data))?;
+    let data = gone_data(&pruned, arguments.lose_data, false)?;
     for path in &pruned.swept {
         output::note(&format!("removed `{}`, which a killed run had left", ShownPath(path)));
     }
@@ -101,29 +100,11 @@ fn find_merged(
     arguments: &PruneArguments,
     cancel: &CancelToken,
 ) -> Result<(Vec<MergedWorktree>, Vec<KeptWorktree>), Failure> {
-    let (mut found, mut stay) = (Vec::new(), Vec::new());
-    for mut one in worktree::merged(start, arguments.older_than, cancel)? {
-        let mut data = calve_env::unsaved_data(&Program, &one.worktree, LossRule::Refuse);
-        if let (true, Ok(going)) = (arguments.lose_data, &mut data) {
-            one.unsaved.append(going);
-        }
-        let refused = match (one.refused.take(), data) {
-            (Some(Error::Unsaved { path, is_gone, mut items }), Ok(data)) => {
-                items.extend(data);
-                Some(Error::Unsaved { path, is_gone, items }.into())
-            }
-            (Some(error), _) => Some(error.into()),
-            (None, Err(error)) => Some(error.into()),
-            (None, Ok(items)) if !items.is_empty() => {
-                Some(Error::Unsaved { path: one.worktree.path.clone(), is_gone: false, items }.into())
-            }
-            (None, Ok(_)) => None,
-        };
-        match refused.and_then(|failure: Failure| failure.receipt) {
-            None => found.push(one),
-            Some(why) => stay.push(kept(&one, *why)),
-        }
-    }
+    let mut options = RemoveWorktreeOptions::default();
+    (options.start, options.loses_data) = (start.to_path_buf(), arguments.lose_data);
+    options.remove.cancel = cancel.clone();
+    let (found, stay) = calve_env::merged(&Program, &options, arguments.older_than)?;
+    let stay = stay.into_iter().filter_map(|(path, why)| Some(kept(&path, *Failure::from(why).receipt?))).collect();
     let tell = output::prompt_if(!arguments.dry_run && !arguments.yes);
     for one in &found {
         tell(&format!("{} {}", if arguments.dry_run { "would remove" } else { "to remove:" }, described(one)));
@@ -163,10 +144,10 @@ fn remove_all(
     if worst > 0 { Err(Failure::reported(worst)) } else { Ok(()) }
 }
 
-fn kept(one: &MergedWorktree, why: ErrorReceipt) -> KeptWorktree {
+fn kept(worktree: &Path, why: ErrorReceipt) -> KeptWorktree {
     let (reason, hint, unsaved) = (why.message, why.hint.unwrap_or_default(), why.unsaved.unwrap_or_default());
-    output::note(&format!("kept `{}`: {reason}; {hint}", ShownPath(&one.worktree.path)));
-    KeptWorktree { path: path(&one.worktree.path), reason, hint, unsaved }
+    output::note(&format!("kept `{}`: {reason}; {hint}", ShownPath(worktree)));
+    KeptWorktree { path: path(worktree), reason, hint, unsaved }
 }
 
 /// Describes a merged worktree: "`PATH`: branch `x`, all in `main`, 12 days old", or "squashed into `main`".
@@ -189,44 +170,19 @@ fn merged_receipt(one: &MergedWorktree) -> MergedWorktreeReceipt {
     }
 }
 
-fn data_receipt(service: &Service, removed: bool) -> PrunedData {
-    let worktree = path(last_root(service));
-    PrunedData { worktree, service: service.service.clone(), server: service.name.clone(), removed }
-}
-
-/// Lists the data that [`remove_gone_data`] would remove once these entries are gone.
-fn say_gone_data(common: &Path, going: &[PathBuf], lose_data: bool) -> Result<Vec<PrunedData>, Failure> {
-    let mut would_go = Vec::new();
-    let Ok(home) = calve_env::database_home(&Program) else { return Ok(would_go) };
-    for service in gone_services(&home, common, going)? {
-        match calve_db::is_written(&home, &service) {
-            Ok(is_written) if lose_data || !is_written => {
-                output::note(&format!("its data goes too: {}, which is gone", whose(&service)));
-                would_go.push(data_receipt(&service, false));
-            }
-            Ok(_) => {}
-            Err(error) => _ = output::failure(&error.into()),
-        }
-    }
-    Ok(would_go)
-}
-
-/// Ends the servers of a repository's missing worktrees, and removes their data. Data with possible changes that exist
-/// nowhere else is kept and reported, unless `written` permits the loss.
-fn remove_gone_data(common: &Path, written: LossRule) -> Result<Vec<PrunedData>, Failure> {
-    let mut removed = Vec::new();
-    let Ok(home) = calve_env::database_home(&Program) else { return Ok(removed) };
-    let leaving = gone_services(&home, common, &[])?;
-    if leaving.is_empty() {
-        return Ok(removed);
-    }
-    for service in leaving {
-        let whose = whose(&service);
-        match calve_db::begin_removal(&home, &service.name, written) {
-            Ok(removal) => {
-                removal.commit(&home)?;
-                output::note(&format!("removed the data of the {whose}, which is gone"));
-                removed.push(data_receipt(&service, true));
+/// Removes the data of worktrees that are gone, or if `is_planned`, lists what would go.
+fn gone_data(pruned: &PruneReport, lose_data: bool, is_planned: bool) -> Result<Vec<PrunedData>, Failure> {
+    let mut data = Vec::new();
+    let mut say = |service: &Service, judged: calve_db::Result<()>| {
+        let whose = whose(service);
+        match judged {
+            Ok(()) => {
+                output::note(&match is_planned {
+                    true => format!("its data goes too: {whose}, which is gone"),
+                    false => format!("removed the data of the {whose}, which is gone"),
+                });
+                let (worktree, server) = (path(last_root(service)), service.name.clone());
+                data.push(PrunedData { worktree, service: service.service.clone(), server, removed: !is_planned });
             }
             Err(calve_db::Error::ServiceWritten { .. }) => output::warn(&format!(
                 "kept the data of the {whose}, which is gone: it may have changes found nowhere else; `calve worktree add --data-from {}` gives it to a new \
@@ -235,7 +191,7 @@ fn remove_gone_data(common: &Path, written: LossRule) -> Result<Vec<PrunedData>,
             )),
             Err(error) => _ = output::failure(&error.into()),
         }
-    }
-    calve_env::reap_trash(&Program, &home)?;
-    Ok(removed)
+    };
+    calve_env::prune_data(&Program, pruned, LossRule::from_consent(lose_data), is_planned, &mut say)?;
+    Ok(data)
 }

@@ -56,19 +56,12 @@ pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &CancelToken) -> 
         let refused = format!("a reset would discard {lost}");
         consent::require(arguments.yes, &question, &refused, "`--yes` resets it all the same")
     };
-    let mut services = environment.services()?;
-    let reset = services.reset(arguments.service.as_deref(), may_lose, cancel)?;
+    let reset = environment.reset(arguments.service.as_deref(), may_lose, cancel)?;
     output::note(&format!("reset `{}`", reset.service));
-    let rewrite = || -> Result<(), Failure> {
-        let variables = Environment::variables(&environment.ports()?, &services)?;
-        env::say_rewritten(&environment.rewrite_files(&variables)?);
-        Ok(())
-    };
-    // Restart a server that ran, even if the files cannot be rewritten.
-    let rewritten = if reset.has_new_url { rewrite() } else { Ok(()) };
-    services.finish_reset(&reset, cancel)?;
-    rewritten?;
-    finish(&environment.root, &services, arguments.json)
+    reset.env_files.iter().for_each(env::say_rewritten);
+    reset.started?;
+    reset.env_files?;
+    finish(&environment.root, &reset.services, arguments.json)
 }
 
 pub(crate) fn status(json: bool) -> Result<(), Failure> {

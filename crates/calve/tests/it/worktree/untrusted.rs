@@ -223,7 +223,8 @@ fn lives_without_running(hostile: &Hostile) {
 #[test]
 fn what_is_trusted_runs_what_it_has() {
     let hostile = Hostile::new();
-    hostile.calve(["add", "--trust", "pr/7"]).succeeds();
+    let added = hostile.calve(["add", "--json", "--trust", "pr/7"]).succeeds().json();
+    assert_eq!((&added["untrusted"], &added["pull_request"]), (&false.into(), &7.into()));
     hostile.calve(["list"]).succeeds();
     let ran = fs_err::read_to_string(&hostile.ran).unwrap();
     for name in ["setup.sh", "filter.sh", "post-checkout", "fsmonitor.sh", "bin/git"] {
@@ -252,6 +253,8 @@ fn what_was_not_trusted_can_be_later_and_once() {
     approve(&["--trust", "--yes"]).succeeds().says(&["trusted from now on"]);
     let listed = hostile.calve(["list"]).succeeds();
     assert!(!listed.stdout.contains("untrusted"), "{}", listed.stdout);
+    let listed = hostile.calve(["list", "--json"]).succeeds().json();
+    assert_eq!(listed["worktrees"][1]["untrusted"], false);
     hostile.calve(["remove", "-f", "pr/7"]).succeeds();
     assert!(fs_err::read_to_string(&hostile.ran).unwrap().contains("teardown.sh"));
 

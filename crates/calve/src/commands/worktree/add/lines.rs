@@ -4,9 +4,9 @@ use std::path::Path;
 use calve_core::Strategy;
 use calve_core::internal::ShownPath;
 use calve_core::report::{SkipReason, SkippedEntry};
-use calve_env::AddPlan;
+use calve_env::AddedEnvironment;
 use calve_git::escape::{Action, AuditReport};
-use calve_git::worktree::{self, AddReport, AddTarget, NotClonedReason, left_behind};
+use calve_git::worktree::{AddReport, AddTarget, NotClonedReason, PlanDetails, left_behind};
 use calve_receipt::FactSubject;
 use calve_receipt::human::{self, count, duration};
 
@@ -17,44 +17,44 @@ use crate::wording::{self, word};
 
 pub(super) fn describe(report: &AddReport, is_detached: bool, facts: &mut Facts) {
     describe_files(report, is_detached, facts);
-    let AddReport { worktree: added, files, .. } = report;
+    let AddReport { worktree: added, untracked, details, .. } = report;
     if added.provenance.is_untrusted() {
         facts.add(FactSubject::Trust, UNTRUSTED);
     }
-    facts.add_all(FactSubject::Dependencies, dependency_lines(&files.untracked.dependencies, &added.donor));
-    if files.uncommitted > 0 {
-        let stay = if files.uncommitted == 1 { "stays" } else { "stay" };
+    facts.add_all(FactSubject::Dependencies, dependency_lines(&untracked.dependencies, &added.donor));
+    if details.uncommitted > 0 {
+        let stay = if details.uncommitted == 1 { "stays" } else { "stay" };
         let text = format!(
             "{} {stay} in `{}`; `calve worktree add --dirty` takes them along",
-            human::counted(files.uncommitted, "uncommitted change"),
+            human::counted(details.uncommitted, "uncommitted change"),
             ShownPath(&added.donor)
         );
         facts.add(FactSubject::Uncommitted, text);
     }
-    facts.add_all(FactSubject::Left, left_lines(&files.untracked.left));
-    describe_audit(&files.audit, facts);
-    let warnings = files.warnings.iter().map(|warning| format!("warning: {}", wording::git::warning(warning)));
+    facts.add_all(FactSubject::Left, left_lines(&untracked.left));
+    describe_audit(&details.audit, facts);
+    let warnings = details.warnings.iter().map(|warning| format!("warning: {}", wording::git::warning(warning)));
     facts.add_all(FactSubject::Warning, warnings);
-    if report.post_checkout.as_ref().is_some_and(|hook| hook.code != Some(0)) {
+    if details.post_checkout.as_ref().is_some_and(|hook| hook.code != Some(0)) {
         let text = "warning: git's hook post-checkout failed; the worktree is complete all the same";
         facts.add(FactSubject::Warning, text);
     }
-    let changed = wording::clone::changed(&files.clone.changed).map(|line| format!("warning: {line}"));
+    let changed = wording::clone::changed(&details.clone.changed).map(|line| format!("warning: {line}"));
     facts.add_all(FactSubject::Warning, changed);
 }
 
 fn describe_files(report: &AddReport, is_detached: bool, facts: &mut Facts) {
-    let AddReport { worktree: added, files, elapsed, .. } = report;
-    let entries = files.clone.entries.map(|entries| format!(", {}", human::entries(entries.total())));
+    let AddReport { worktree: added, tracked, details, .. } = report;
+    let entries = details.clone.entries.map(|entries| format!(", {}", human::entries(entries.total())));
     let text = format!(
         "added `{}` {} by {}{}: {} cloned, {} written by git, in {}",
         ShownPath(&added.path),
         on(&added.target),
-        files.clone.strategy,
+        details.clone.strategy,
         entries.unwrap_or_default(),
-        human::counted(files.tracked.cloned, "tracked file"),
-        count(files.tracked.written_by_git),
-        duration(*elapsed),
+        human::counted(tracked.cloned, "tracked file"),
+        count(tracked.written_by_git),
+        duration(details.elapsed),
     );
     facts.add(FactSubject::Files, text);
     facts.add_all(FactSubject::Branch, unasked_line(&added.target));
@@ -62,7 +62,7 @@ fn describe_files(report: &AddReport, is_detached: bool, facts: &mut Facts) {
         let text = "the name is a tag or a commit, so no branch is checked out; `git switch -c NAME` makes one there";
         facts.add(FactSubject::Branch, text);
     }
-    let spares: Vec<String> = files
+    let spares: Vec<String> = details
         .spares
         .iter()
         .filter_map(|clone| Some((clone, clone.spare.as_ref()?)))
@@ -72,8 +72,8 @@ fn describe_files(report: &AddReport, is_detached: bool, facts: &mut Facts) {
         let text = format!("taken from spares, and brought up to date: {}", spares.join(", "));
         facts.add(FactSubject::Cloning, text);
     }
-    if files.tracked.cloned == 0
-        && let Some(most) = files.tracked.not_cloned.iter().max_by_key(|other| other.files)
+    if tracked.cloned == 0
+        && let Some(most) = tracked.not_cloned.iter().max_by_key(|other| other.files)
     {
         facts.add(FactSubject::Cloning, format!("no tracked file was cloned: {}", none_cloned(most.reason)));
     }
@@ -124,7 +124,7 @@ fn unasked_line(target: &AddTarget) -> Option<String> {
 fn could_be_a_snapshot(added: &AddReport) -> bool {
     let is_subvolume = |path: &Path| calve_core::internal::is_subvolume(path).ok();
     // Shared extents prove that the donor is on the same btrfs.
-    added.files.clone.strategy == Strategy::Reflink
+    added.details.clone.strategy == Strategy::Reflink
         && is_subvolume(&added.worktree.path) == Some(true)
         && is_subvolume(&added.worktree.donor) == Some(false)
 }
@@ -170,32 +170,33 @@ fn left_lines(left: &[SkippedEntry]) -> Vec<String> {
     reasons.into_iter().map(line).collect()
 }
 
-pub(super) fn say_plan(AddPlan { plan: planned, services, not_approved }: &AddPlan<'_>) {
-    let worktree::AddPlan { worktree, untracked, .. } = planned;
+pub(super) fn say_plan(AddedEnvironment { report, own }: &AddedEnvironment<'_, PlanDetails>) {
+    let AddReport { worktree, tracked, untracked, details } = report;
     output::note(&format!(
         "would add `{}` {}, with files from `{}`: {} cloned, {} written by git",
         ShownPath(&worktree.path),
         on(&worktree.target),
         ShownPath(&worktree.donor),
-        human::counted(planned.tracked.same, "tracked file"),
-        count(planned.tracked.other),
+        human::counted(tracked.cloned, "tracked file"),
+        count(tracked.written_by_git),
     ));
     unasked_line(&worktree.target).iter().for_each(|line| output::note(line));
     if worktree.provenance.is_untrusted() {
         output::note("the worktree would not be trusted: it would get no secrets and run no hooks");
     }
     for path in &untracked.carried {
-        let secret = if planned.secrets.contains(path) { " (looks like a secret)" } else { "" };
+        let secret = if details.secrets.contains(path) { " (looks like a secret)" } else { "" };
         output::note(&format!("would carry `{}`{secret}", ShownPath(path)));
     }
     for left in &untracked.left {
         output::note(&format!("would leave `{}`: {}", ShownPath(&left.path), left.reason.text()));
     }
     let dependencies = dependency_lines(&untracked.dependencies, &worktree.donor);
-    let data = services::origins_line(services).into_iter().chain(services::lacking_lines(services));
-    let hook =
-        not_approved.as_ref().map(|_| "the post-add hook is not approved; `calve hook approve` shows it".to_owned());
-    let wrong = planned.services.as_ref().err();
+    let data = |services| services::origins_line(services).into_iter().chain(services::lacking_lines(services));
+    let data = own.services.iter().flat_map(data);
+    let hook = own.errors.first();
+    let hook = hook.map(|_| "the post-add hook is not approved; `calve hook approve` shows it".to_owned());
+    let wrong = details.services.as_ref().err();
     let wrong = wrong.map(|error| format!("warning: no ports would be leased and no data cloned: {error}"));
     dependencies.into_iter().chain(data).chain(hook).chain(wrong).for_each(|line| output::note(&line));
 }

@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use calve_core::CancelToken;
 use calve_core::internal::{InlinedBytes, ShownPath};
-use calve_env::{AddFailure, AddOptions, AddOutcome, AddPlan, AddRest, AddedEnvironment, RemovedEnvironment, Services};
-use calve_git::worktree::{self, AddReport, IgnoredEntries, Trust, UncommittedChanges};
+use calve_env::{AddFailure, AddOptions, AddOutcome, AddRest, AddedEnvironment, RemovedEnvironment, Services};
+use calve_git::Provenance;
+use calve_git::worktree::{self, AddReport, IgnoredEntries, UncommittedChanges};
 
 use crate::cli::worktree::AddArguments;
 use crate::commands::trees::spares;
@@ -16,7 +17,7 @@ use crate::host::Program;
 use crate::progress_bar::Watch;
 use crate::wording::{self, word};
 use crate::{consent, home, output, real_path, reaper};
-use calve_receipt::{FactSubject, ServiceReceipt, WorktreeAddReceipt, WorktreePlanReceipt, path, paths};
+use calve_receipt::{FactSubject, TrackedPlan, WorktreeAddReceipt, WorktreePlanReceipt, paths};
 
 pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut facts = Facts::default();
@@ -71,26 +72,33 @@ fn say_complete(added: &mut AddedEnvironment<'_>, arguments: &AddArguments, star
     }
     // Start the next spare only now: it competes for processors and disk with the user's new worktree.
     let proposed = spares::keep_requested(added);
-    if added.files.clone.spares_wanted || proposed.is_none() && added.spares_request.is_some() {
+    let details = &mut added.details;
+    if details.clone.spares_wanted || proposed.is_none() && details.spares_request.is_some() {
         reaper::start_background(reaper::REFILL);
     }
-    added.elapsed = started.elapsed();
+    details.elapsed = started.elapsed();
     lines::describe(added, arguments.detach, facts);
     facts.add_all(FactSubject::Cloning, proposed);
     facts.say();
-    if let Some(hook) = &added.post_checkout {
+    if let Some(hook) = &added.details.post_checkout {
         output::pass_on(&[hook.output.trim_ascii_end(), b"\n"].concat());
     }
 }
 
 fn plan(options: &AddOptions, arguments: &AddArguments) -> Result<(), Failure> {
-    let planned = calve_env::plan(&Program, options)?;
+    let mut planned = calve_env::plan(&Program, options)?;
     lines::say_plan(&planned);
-    let AddPlan { plan: planned, services, not_approved } = planned;
-    if let Some(error) = not_approved.filter(|_| !consent::can_ask()) {
+    if let Some(error) = planned.own.errors.pop().filter(|_| !consent::can_ask()) {
         return Err(error.into());
     }
-    if arguments.json { output::json(&plan_receipt(planned, services.receipts()?)) } else { Ok(()) }
+    if !arguments.json {
+        return Ok(());
+    }
+    let AddedEnvironment { report: AddReport { worktree, tracked, untracked, details }, own } = &planned;
+    let tracked = TrackedPlan { same: tracked.cloned, other: tracked.written_by_git };
+    let (secrets, services) =
+        (paths(&details.secrets), own.services.as_ref().map_or(Ok(Vec::new()), Services::receipts)?);
+    output::json(&WorktreePlanReceipt { worktree, tracked, untracked, secrets, services })
 }
 
 /// Converts the failure to finish an agent's worktree, with the fate of the worktree as its hint.
@@ -127,7 +135,7 @@ fn options(arguments: &AddArguments, cancel: &CancelToken) -> Result<AddOptions,
     worktree.is_detached = arguments.detach;
     worktree.ignored = if arguments.no_ignored { IgnoredEntries::Leave } else { IgnoredEntries::Carry };
     worktree.changes = if arguments.dirty { UncommittedChanges::Carry } else { UncommittedChanges::Leave };
-    worktree.trust = if arguments.trust { Trust::Yes } else { Trust::No };
+    worktree.provenance = arguments.trust.then_some(Provenance::TrustedByUser);
     worktree.clone.internal.inlined = if arguments.json { InlinedBytes::Counted } else { InlinedBytes::WithShared };
     worktree.clone.spares = home::spares();
     worktree.clone.cancel = cancel.clone();
@@ -143,40 +151,24 @@ fn options(arguments: &AddArguments, cancel: &CancelToken) -> Result<AddOptions,
 
 fn add_receipt<'a>(added: &'a AddedEnvironment<'_>, facts: Facts) -> Result<WorktreeAddReceipt<'a>, Failure> {
     let AddedEnvironment { report, own } = added;
-    let AddReport { worktree, files, .. } = report;
+    let AddReport { worktree, tracked, untracked, details } = report;
     Ok(WorktreeAddReceipt {
         worktree,
-        tracked: &files.tracked,
-        untracked: &files.untracked,
-        spares: &files.spares,
+        upstream: worktree.target.upstream.as_deref(),
+        pull_request: worktree.pull_request,
+        tracked,
+        untracked,
+        spares: &details.spares,
         ports: own.ports.clone(),
         services: own.services.as_ref().map_or(Ok(Vec::new()), Services::receipts)?,
         env_files: own.env_files.clone(),
         other_values: own.other_values.clone(),
-        uncommitted: files.uncommitted,
-        escapes: &files.audit.findings,
-        post_checkout: report.post_checkout.clone(),
-        warnings: files.warnings.iter().map(wording::git::warning).collect(),
+        uncommitted: details.uncommitted,
+        escapes: &details.audit.findings,
+        post_checkout: details.post_checkout.clone(),
+        warnings: details.warnings.iter().map(wording::git::warning).collect(),
         facts: facts.0,
-        clone: &files.clone,
-        elapsed_ms: report.elapsed.into(),
+        clone: &details.clone,
+        elapsed_ms: details.elapsed.into(),
     })
-}
-
-fn plan_receipt(planned: worktree::AddPlan, services: Vec<ServiceReceipt>) -> WorktreePlanReceipt {
-    let worktree::AddPlan { worktree, untracked, tracked, secrets, .. } = planned;
-    let target = worktree.target;
-    WorktreePlanReceipt {
-        path: path(&worktree.path),
-        branch: target.branch,
-        new_branch: target.is_new,
-        new_branch_from: target.start.map(|start| start.name),
-        head: target.oid,
-        from: path(&worktree.donor),
-        untrusted: worktree.provenance.is_untrusted(),
-        tracked,
-        untracked,
-        secrets: paths(&secrets),
-        services,
-    }
 }
