@@ -264,7 +264,7 @@ fn build(
     let made = started.map_err(|error| of_server_on_source(error, plan)).and_then(|owned| {
         let gone = || Error::SupervisorGone(options.name.clone());
         let StartFindings { program, mut neutralised } = owned.record.found.clone().ok_or_else(gone)?;
-        spec.container.iter().for_each(|container| container.find_first_process(&owned.record.server.address.socket));
+        spec.container.iter().for_each(|container| container.find_first_process(&owned.record.server.address));
         let is_new = plan.from.is_none() && options.command.is_empty();
         if let Err(error) = fill(plan, &path, &owned, options, &log, caller) {
             keep_log(&path, &log);

@@ -213,8 +213,6 @@ pub(crate) struct Instance {
     pub(crate) data: PathBuf,
     /// The data directory as this process sees it.
     pub(crate) data_here: PathBuf,
-    /// The server's own directory for sockets.
-    pub(crate) sockets: PathBuf,
     /// The directory for configuration, which the server may only read.
     pub(crate) settings: Directory,
     pub(crate) address: Address,

@@ -209,8 +209,8 @@ impl Engine for MysqlFamily {
         command.push(setting("--basedir", base(&instance.program.path)));
         command.push(data_option(&instance.data)?);
         command.push(TEMPORARY.into());
-        command.push(setting("--socket", instance.sockets.join(SOCKET)));
-        command.push(setting("--pid-file", instance.sockets.join("server.pid")));
+        command.push(setting("--socket", &address.socket));
+        command.push(setting("--pid-file", address.directory().join("server.pid")));
         match address.tcp_port {
             Some(port) => command.extend(["--bind-address=127.0.0.1".into(), format!("--port={port}").into()]),
             None => command.push("--skip-networking".into()),

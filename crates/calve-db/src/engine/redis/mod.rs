@@ -131,7 +131,7 @@ impl Engine for Redis {
         let mut text = String::from(FIXED);
         let mut set = |name: &str, value: &str| text.push_str(&format!("{name} {value}\n"));
         set("dir", &quoted(&instance.data));
-        set("unixsocket", &quoted(&instance.sockets.join(SOCKET)));
+        set("unixsocket", &quoted(&address.socket));
         match address.tcp_port {
             Some(port) => {
                 set("bind", "127.0.0.1");

@@ -63,7 +63,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     }
     let instance = instance(wanted, &seen.path, settings);
     let notices = Notices::listen(wanted.directory, spec.program.account)?;
-    connection::first_processes().remove(&wanted.address.socket);
+    connection::forget_first_process(wanted.address);
     let told = Some(&*notices.path).filter(|_| wanted.engine.may_notify(&instance.program.version));
     let _lent = wanted.port.map(HeldPort::lend);
     let mut server = start_server(wanted, &instance, told, &output)?;
@@ -74,7 +74,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let shares_memory = !spec.record.isolated && spec.container.is_none() && spec.purpose.is_on_a_template();
     let forgotten = std::cell::Cell::new(!shares_memory);
     let meanwhile = || {
-        spec.container.iter().for_each(|container| container.find_first_process(&wanted.address.socket));
+        spec.container.iter().for_each(|container| container.find_first_process(wanted.address));
         // Early, because from then on the kernel removes the memory with its last user, whichever process is killed.
         forgotten.set(forgotten.get() || memory::forget(wanted.engine, wanted.files, pid));
     };
@@ -141,7 +141,6 @@ pub(crate) fn instance(wanted: &LaunchRequest<'_>, seen: &Path, settings: Direct
         program: wanted.spec.program.clone(),
         data: seen.join(DATA),
         data_here: wanted.files.join(DATA),
-        sockets: wanted.address.socket.parent().unwrap_or(wanted.directory).to_path_buf(),
         settings,
         address: wanted.address.clone(),
         purpose: wanted.spec.purpose,
