@@ -158,7 +158,7 @@ impl Record {
 
     /// Returns whether a server can be prepared for the next reset: one without a port, and at no cost of disk space.
     pub fn can_prepare(&self) -> bool {
-        let is_cheap = self.server.launch.strategy != Some(Strategy::Copy);
+        let is_cheap = !self.server.launch.strategy.is_some_and(Strategy::needs_room);
         self.isolated && self.image.is_none() && self.server.address.tcp_port.is_none() && is_cheap
     }
 
