@@ -294,8 +294,8 @@ fn build(
         let _ = sweep::take_away(home, &path, RemovalWait::Yes);
     }
     drop(held);
-    let told = made.iter().flat_map(|template| &template.neutralised);
-    told.for_each(|what| (caller.say)(BuildEvent::Neutralised(what.clone())));
+    let neutralised = made.iter().flat_map(|template| &template.neutralised);
+    neutralised.for_each(|what| (caller.say)(BuildEvent::Neutralised(what.clone())));
     // Without a command the data is the source's, and so are its faults.
     let source = plan.from.as_deref().filter(|_| options.command.is_empty());
     made.map_err(|error| of_template(error, &path, &home.templates.join(&options.name), &options.name, source))

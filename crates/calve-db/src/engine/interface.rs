@@ -29,7 +29,7 @@ pub(crate) trait Engine: Sync {
     fn program(&self) -> &'static str;
 
     /// Returns whether the program's behaviour depends on its name, so that a link to it must not be resolved.
-    fn is_told_by_its_name(&self) -> bool {
+    fn is_known_by_name(&self) -> bool {
         false
     }
 

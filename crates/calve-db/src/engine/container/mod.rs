@@ -124,8 +124,8 @@ impl Container {
         if !self.image.is_docker() || connection::first_processes().contains_key(socket) || !socket.exists() {
             return;
         }
-        let told = self.image.ask(["inspect", "--type=container", "--format", "{{.State.Pid}}", &self.name]);
-        if let Some(pid) = told.ok().and_then(|told| told.trim().parse().ok()).filter(|pid| *pid != 0) {
+        let answer = self.image.ask(["inspect", "--type=container", "--format", "{{.State.Pid}}", &self.name]);
+        if let Some(pid) = answer.ok().and_then(|pid| pid.trim().parse().ok()).filter(|pid| *pid != 0) {
             connection::first_processes().insert(socket.clone(), pid);
         }
     }

@@ -64,9 +64,9 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let instance = instance(wanted, &seen.path, settings);
     let notices = Notices::listen(wanted.directory, spec.program.account)?;
     connection::forget_first_process(wanted.address);
-    let told = Some(&*notices.path).filter(|_| wanted.engine.may_notify(&instance.program.version));
+    let notify = Some(&*notices.path).filter(|_| wanted.engine.may_notify(&instance.program.version));
     let _lent = wanted.port.map(HeldPort::lend);
-    let mut server = start_server(wanted, &instance, told, &output)?;
+    let mut server = start_server(wanted, &instance, notify, &output)?;
     let pid = server.pid();
     if !spec.is_left_to_the_kernel() {
         registry::write_begun(&spec.slot, &spec.record.server.engine, Some(pid))?;
@@ -78,7 +78,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
         // Early, because from then on the kernel removes the memory with its last user, whichever process is killed.
         forgotten.set(forgotten.get() || memory::forget(wanted.engine, wanted.files, pid));
     };
-    let tells = spec.program.notifies && told.is_some();
+    let tells = spec.program.notifies && notify.is_some();
     let notifies = readiness::wait(&mut server, wanted, &notices, tells, &meanwhile);
     let notifies = notifies.map_err(|error| match (&error, &spec.container) {
         // A removed image is not the server's failure.
@@ -149,11 +149,11 @@ pub(crate) fn instance(wanted: &LaunchRequest<'_>, seen: &Path, settings: Direct
 
 /// Runs long work, such as copying gigabytes, and cancels it when the server is no longer wanted.
 pub(crate) fn unless_left<T>(owners: &Owners<'_>, cancel: &CancelToken, work: impl FnOnce() -> T) -> T {
-    let Ok((told, done)) = std::io::pipe() else { return work() };
+    let Ok((ended, done)) = std::io::pipe() else { return work() };
     let (socket, processes) = owners;
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            let mut fds = vec![PollFd::new(&told, PollFlags::IN)];
+            let mut fds = vec![PollFd::new(&ended, PollFlags::IN)];
             // Only the other end's hangup: its requests are read later.
             fds.extend(socket.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::empty())));
             fds.extend(processes.iter().map(|process| PollFd::from_borrowed_fd(*process, PollFlags::IN)));

@@ -1,4 +1,4 @@
-//! The standing of a worktree: whether it is where its repository lists it.
+//! The status of a worktree: whether it is where its repository lists it.
 
 use std::path::{Path, PathBuf};
 
@@ -37,8 +37,8 @@ pub enum WorktreeState {
 }
 
 impl FromReport<WorktreeState> for &'static str {
-    fn from_report(standing: &WorktreeState) -> Self {
-        standing.into()
+    fn from_report(status: &WorktreeState) -> Self {
+        status.into()
     }
 }
 
