@@ -96,10 +96,10 @@ fn empty_and_remove(
     let Some(root) = keep_unless_subvolume(on_btrfs, parent, name, root, deletion.opens_up) else { return Ok(1) };
     let mut deleted = 0;
     for rounds_left in (0..MOST_ROUNDS).rev() {
-        let (in_this_round, emptied) = empty(root.as_fd(), path, on_btrfs, deletion)?;
+        let (in_this_round, purged) = empty(root.as_fd(), path, on_btrfs, deletion)?;
         deleted += in_this_round;
         let remove = |()| rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).io(Operation::RemoveEmptied, path);
-        match emptied.and_then(remove) {
+        match purged.and_then(remove) {
             Ok(()) => break,
             Err(error) if rounds_left > 0 && in_this_round > 0 && is_not_empty(&error) => {}
             Err(error) => return Err(error),
@@ -126,8 +126,8 @@ fn empty(
     let shared = DeletionState { deletion, root, path, on_btrfs, failure: Mutex::default() };
     let pool = Pool::new(deletion.threads, deletion.cancel.clone());
     let node = Node::root();
-    let more = EmptiedDirectory { node: Arc::clone(&node), parent: None, identity: None, holders: AtomicUsize::new(1) };
-    let everything = EntriesToDelete { node, open: None, names: Names::default(), more: Arc::new(more) };
+    let more = PurgedDirectory { node: Arc::clone(&node), parent: None, identity: None, holders: AtomicUsize::new(1) };
+    let everything = PurgedEntries { node, open: None, names: Names::default(), more: Arc::new(more) };
     let counts = pool.run(everything, |pool| {
         sys::private_descriptors(&[root]);
         let pending = PendingStack::new(open_directories_per_worker(deletion.threads, 1));
@@ -153,30 +153,30 @@ struct DeletionState<'a> {
 }
 
 /// A directory that is removed by the worker that deletes its last entry.
-struct EmptiedDirectory {
+struct PurgedDirectory {
     node: Arc<Node>,
-    parent: Option<Arc<EmptiedDirectory>>,
+    parent: Option<Arc<PurgedDirectory>>,
     identity: Option<Identity>,
     /// Its own worker, batches given to others, and directories below that others still work in.
     holders: AtomicUsize,
 }
 
 /// Dropping a chain of thousands by recursion would overflow the stack.
-impl Drop for EmptiedDirectory {
+impl Drop for PurgedDirectory {
     fn drop(&mut self) {
         let mut next = self.parent.take();
         while let Some(parent) = next {
-            next = Arc::into_inner(parent).and_then(|mut emptied| emptied.parent.take());
+            next = Arc::into_inner(parent).and_then(|mut purged| purged.parent.take());
         }
     }
 }
 
 /// Directories to delete in one that is then deleted too. Empty at first, before the root's are listed.
-type EntriesToDelete = PendingDirectories<OwnedFd, Arc<EmptiedDirectory>>;
+type PurgedEntries = PendingDirectories<OwnedFd, Arc<PurgedDirectory>>;
 
 /// Reopens a closed directory: from its `child`, or, if that was moved away, from the root, level by level.
 fn reopened<'e>(
-    entries: &'e mut EntriesToDelete,
+    entries: &'e mut PurgedEntries,
     child: Option<&OwnedFd>,
     root: BorrowedFd<'_>,
 ) -> sys::Result<BorrowedFd<'e>> {
@@ -194,14 +194,14 @@ fn parent_of(child: BorrowedFd<'_>, expected: Identity) -> Option<OwnedFd> {
 
 struct DeleteWorker<'p, 'a> {
     shared: &'p DeletionState<'a>,
-    pool: &'p Pool<EntriesToDelete>,
+    pool: &'p Pool<PurgedEntries>,
     listing: ListingBuffer,
-    pending: PendingStack<OwnedFd, Arc<EmptiedDirectory>>,
+    pending: PendingStack<OwnedFd, Arc<PurgedDirectory>>,
     deleted: u64,
 }
 
 impl DeleteWorker<'_, '_> {
-    fn run(&mut self, task: EntriesToDelete) {
+    fn run(&mut self, task: PurgedEntries) {
         match task.names.is_empty() {
             false => self.pending.keep(task),
             true => match task.node.open(self.shared.root, OFlags::RDONLY) {
@@ -223,8 +223,8 @@ impl DeleteWorker<'_, '_> {
             self.pending.keep(top);
             if let Some(directory) = opened {
                 let identity = rustix::fs::fstat(&directory).ok().map(|stat| identity(&stat));
-                let emptied = EmptiedDirectory { node, parent: Some(parent), identity, holders: AtomicUsize::new(1) };
-                self.empty(Arc::new(emptied), directory);
+                let purged = PurgedDirectory { node, parent: Some(parent), identity, holders: AtomicUsize::new(1) };
+                self.empty(Arc::new(purged), directory);
             }
             self.pending.stay_within_limit();
             if self.pool.hungry()
@@ -236,7 +236,7 @@ impl DeleteWorker<'_, '_> {
         }
     }
 
-    fn open_child(&mut self, top: &mut EntriesToDelete, name: &CStr) -> Option<OwnedFd> {
+    fn open_child(&mut self, top: &mut PurgedEntries, name: &CStr) -> Option<OwnedFd> {
         let node = Arc::clone(&top.node);
         let parent = reopened(top, None, self.shared.root);
         let parent = parent.map_err(|errno| self.note(Operation::OpenDirectory, &node, None, errno)).ok()?;
@@ -270,11 +270,11 @@ impl DeleteWorker<'_, '_> {
     }
 
     /// Deletes everything in a directory except directories, which it pushes onto the stack.
-    fn empty(&mut self, emptied: Arc<EmptiedDirectory>, directory: OwnedFd) {
+    fn empty(&mut self, purged: Arc<PurgedDirectory>, directory: OwnedFd) {
         let before = self.deleted;
         let mut names = Names::default();
         let mut buffer = std::mem::take(&mut self.listing);
-        let keep = self.shared.deletion.last.filter(|_| emptied.parent.is_none());
+        let keep = self.shared.deletion.last.filter(|_| purged.parent.is_none());
         // A directory may be read-only although its owner wants it gone.
         let mut opened_up = !self.shared.deletion.opens_up;
         let unlocks = self.shared.deletion.unlocks;
@@ -311,33 +311,28 @@ impl DeleteWorker<'_, '_> {
                     Err(errno) if errno == Errno::ISDIR || errno == Errno::PERM && entry.kind == FileType::Unknown => {
                         names.push_back((FileType::Directory, entry.name.to_owned()));
                     }
-                    Err(errno) => self.note(Operation::Remove, &emptied.node, Some(entry.name), errno),
+                    Err(errno) => self.note(Operation::Remove, &purged.node, Some(entry.name), errno),
                 }
             }
             Ok(())
         };
         if let Err(errno) = delete_listed() {
-            self.note(Operation::ReadDirectory, &emptied.node, None, errno);
+            self.note(Operation::ReadDirectory, &purged.node, None, errno);
         }
         self.listing = buffer;
         self.shared.deletion.progress.add(self.deleted - before, 0);
-        self.pending.keep(EntriesToDelete {
-            node: Arc::clone(&emptied.node),
-            open: Some(directory),
-            names,
-            more: emptied,
-        });
+        self.pending.keep(PurgedEntries { node: Arc::clone(&purged.node), open: Some(directory), names, more: purged });
     }
 
     /// Ends a directory whose names are all done. Its last holder removes it.
-    fn done(&mut self, EntriesToDelete { open, more: emptied, .. }: EntriesToDelete) {
-        let (Some(parent), Some((_, name))) = (&emptied.parent, emptied.node.parent()) else { return };
+    fn done(&mut self, PurgedEntries { open, more: purged, .. }: PurgedEntries) {
+        let (Some(parent), Some((_, name))) = (&purged.parent, purged.node.parent()) else { return };
         match self.pending.top().filter(|above| Arc::ptr_eq(&above.more, parent)) {
             // Only holders add holders: alone, this worker stays alone.
-            Some(above) if emptied.holders.load(Ordering::Acquire) == 1 => {
+            Some(above) if purged.holders.load(Ordering::Acquire) == 1 => {
                 let removed = reopened(above, open.as_ref(), self.shared.root)
                     .and_then(|directory| remove_directory(directory, name, self.shared.deletion.opens_up));
-                self.removed(&emptied, removed);
+                self.removed(&purged, removed);
                 return;
             }
             // Others still work in it. They answer to the parent, which must wait for them.
@@ -345,27 +340,27 @@ impl DeleteWorker<'_, '_> {
             None => {}
         }
         drop(open);
-        self.release(emptied);
+        self.release(purged);
     }
 
     /// Releases a directory that several workers hold; the last one removes it, and goes on with its parent.
-    fn release(&mut self, emptied: Arc<EmptiedDirectory>) {
-        let mut emptied = emptied;
-        while emptied.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let (Some(parent), Some((above, name))) = (emptied.parent.clone(), emptied.node.parent()) else { return };
+    fn release(&mut self, purged: Arc<PurgedDirectory>) {
+        let mut purged = purged;
+        while purged.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let (Some(parent), Some((above, name))) = (purged.parent.clone(), purged.node.parent()) else { return };
             let removed = above
                 .open(self.shared.root, OFlags::RDONLY)
                 .and_then(|directory| remove_directory(directory.as_fd(), name, self.shared.deletion.opens_up));
-            self.removed(&emptied, removed);
-            emptied = parent;
+            self.removed(&purged, removed);
+            purged = parent;
         }
     }
 
-    fn removed(&mut self, emptied: &EmptiedDirectory, result: sys::Result<()>) {
+    fn removed(&mut self, purged: &PurgedDirectory, result: sys::Result<()>) {
         match result {
             Ok(()) => self.deleted += 1,
             Err(Errno::NOENT) => {}
-            Err(errno) => self.note(Operation::RemoveDirectory, &emptied.node, None, errno),
+            Err(errno) => self.note(Operation::RemoveDirectory, &purged.node, None, errno),
         }
     }
 
@@ -404,7 +399,7 @@ fn remove_directory(parent: BorrowedFd<'_>, name: &CStr, opens_up: bool) -> sys:
     }
 }
 
-/// Deletes a btrfs subvolume and those nested in it, at constant cost. Returns the directory, to be emptied like any
+/// Deletes a btrfs subvolume and those nested in it, at constant cost. Returns the directory, to be purged like any
 /// other, if it is no subvolume or the caller may not (only root, or with the mount option user_subvol_rm_allowed).
 fn keep_unless_subvolume(
     on_btrfs: bool,
