@@ -1,7 +1,7 @@
 //! A tree made under a hidden name and then published: one clone, or a caller's mix of several clones and its own work.
 
 mod from_spare;
-mod supersede;
+pub(crate) mod supersede;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -40,18 +40,14 @@ use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::WarningCode;
 use crate::vocabulary::strategy::{Choice, Refusal, Requirement, Strategy};
 
-pub use supersede::supersede;
-
-/// The report of [`stage_in`] and [`supersede`].
 #[derive(Debug, Default)]
 pub struct StageReport {
     /// The entry that [`ExistingDestination::Replace`] moved away.
     pub trashed: Option<TrashedTree>,
-    /// The old tree that [`supersede`] kept, because both it and its replacement were written to.
+    /// The old tree that [`supersede`](supersede::supersede) kept, because both it and its replacement were written to.
     pub kept: Option<PathBuf>,
     /// There is trash beside the destination: work for [`crate::reap`].
     pub trash_waits: bool,
-    /// Anything else that the user should know.
     pub warnings: Vec<Warning>,
 }
 

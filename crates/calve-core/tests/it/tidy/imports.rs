@@ -96,9 +96,10 @@ impl File {
             let mut names = Vec::new();
             expand(&[], tree, &mut names);
             let visibility = before.rsplit('\n').next().unwrap_or_default().trim();
-            match visibility.starts_with("pub") {
-                true => file.reexports.extend(names),
-                false => file.imports.extend(names.into_iter().map(|(_, path)| path)),
+            // A glob only stands for all of a file, such as one system's.
+            file.imports.extend(names.iter().filter(|(name, _)| name != "*").map(|(_, path)| path.clone()));
+            if visibility.starts_with("pub") {
+                file.reexports.extend(names);
             }
         }
         file
@@ -178,8 +179,8 @@ fn imports_lead_to_what_is_defined() {
     ];
     let edges = Imports::of("x", &sources).edges();
     let of = |name: &str| edges[name].iter().map(String::as_str).collect::<Vec<_>>();
-    assert_eq!(of("lib.rs"), [""; 0]);
-    assert_eq!(of("a/mod.rs"), [""; 0]);
+    assert_eq!(of("lib.rs"), ["a/c.rs"]);
+    assert_eq!(of("a/mod.rs"), ["a/c.rs"]);
     assert_eq!(of("a/c.rs"), ["b/d.rs", "b/mod.rs"]);
     assert_eq!(of("b/mod.rs"), ["b/d.rs"]);
     assert_eq!(of("b/d.rs"), ["a/c.rs", "b/mod.rs"]);
