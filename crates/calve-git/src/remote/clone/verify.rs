@@ -16,7 +16,6 @@ use crate::remote::error::RemoteError;
 
 pub(crate) enum Verdict {
     Honoured,
-    /// With the evidence.
     Ignored(String),
     /// Not asked, or without evidence: an empty repository.
     Unknown,
