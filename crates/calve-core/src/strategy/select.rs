@@ -62,8 +62,7 @@ impl Strategy {
 
     /// Returns whether it writes the data of every file.
     pub fn needs_room(self) -> bool {
-        let makes_each_file = IN_ORDER.iter().any(|method| method.strategy == self && method.makes_each_file);
-        makes_each_file && !self.meets(Requirement::Cow)
+        !self.meets(Requirement::Cow) && IN_ORDER.iter().any(|method| method.strategy == self && method.makes_each_file)
     }
 
     /// Returns whether it takes the whole tree at one moment: with excluded entries, and into no existing tree.
