@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use calve_core::internal::ShownPath;
-use calve_core::internal::json::{As, ReceiptPath};
+use calve_core::internal::json::{As, ReceiptPath, Text};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
@@ -44,7 +44,7 @@ pub struct Worktree {
     #[serde(rename = "untrusted", with = "As::<bool>")]
     pub provenance: Provenance,
     /// Whether the directory at the path is the worktree: `intact` if it is.
-    #[serde(rename = "standing", with = "As::<&'static str>")]
+    #[serde(rename = "standing", with = "As::<Text>")]
     #[cfg_attr(feature = "schema", schemars(extend("enum" = <WorktreeState as strum::VariantNames>::VARIANTS)))]
     pub status: WorktreeState,
     /// It lacks its ports and data: the command that makes it is still running, or was killed.
