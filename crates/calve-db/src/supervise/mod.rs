@@ -156,8 +156,7 @@ fn launch_unseen(wanted: LaunchRequest<'_>) -> Result<RunningServer> {
     if spec.durable.as_deref().is_none_or(service::was_started) {
         return launch(&wanted);
     }
-    let unseen = runtime::make_unseen(&spec.record.directory, spec.program.account)?;
-    let address = wanted.address.unseen_in(&unseen);
+    let address = wanted.address.unseen_in(&runtime::make_unseen(&spec.record.directory, spec.program.account)?);
     let launched = launch(&LaunchRequest { address: &address, ..wanted })?;
     service::note_first(spec, wanted.engine, &address)?;
     runtime::show(&spec.record.directory)?;

@@ -26,9 +26,7 @@ use crate::files::runtime;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MysqlFamily {
-    /// 10.6 and later.
     Mariadb,
-    /// 8.0 and later.
     Mysql,
 }
 
@@ -200,10 +198,7 @@ impl Engine for MysqlFamily {
 
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>> {
         let (address, purpose) = (&instance.address, instance.purpose);
-        let options = match self {
-            Self::Mariadb => mariadb::options(purpose),
-            Self::Mysql => mysql::options(purpose),
-        };
+        let options = self.either(mariadb::options(purpose), mysql::options(purpose));
         let mut command = vec![instance.program.path.clone().into(), "--no-defaults".into()];
         command.extend([STORAGE, FIXED, &options].concat().into_iter().map(OsString::from));
         command.push(setting("--basedir", base(&instance.program.path)));
