@@ -96,10 +96,10 @@ fn empty_and_remove(
     let Some(root) = keep_unless_subvolume(on_btrfs, parent, name, root, deletion.opens_up) else { return Ok(1) };
     let mut deleted = 0;
     for rounds_left in (0..MOST_ROUNDS).rev() {
-        let (in_this_round, purged) = empty(root.as_fd(), path, on_btrfs, deletion)?;
+        let (in_this_round, emptied) = empty(root.as_fd(), path, on_btrfs, deletion)?;
         deleted += in_this_round;
         let remove = |()| rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).io(Operation::RemoveEmptied, path);
-        match purged.and_then(remove) {
+        match emptied.and_then(remove) {
             Ok(()) => break,
             Err(error) if rounds_left > 0 && in_this_round > 0 && is_not_empty(&error) => {}
             Err(error) => return Err(error),
@@ -399,7 +399,7 @@ fn remove_directory(parent: BorrowedFd<'_>, name: &CStr, opens_up: bool) -> sys:
     }
 }
 
-/// Deletes a btrfs subvolume and those nested in it, at constant cost. Returns the directory, to be purged like any
+/// Deletes a btrfs subvolume and those nested in it, at constant cost. Returns the directory, to be emptied like any
 /// other, if it is no subvolume or the caller may not (only root, or with the mount option user_subvol_rm_allowed).
 fn keep_unless_subvolume(
     on_btrfs: bool,

@@ -96,9 +96,12 @@ impl File {
             let mut names = Vec::new();
             expand(&[], tree, &mut names);
             let visibility = before.rsplit('\n').next().unwrap_or_default().trim();
-            // A glob only stands for all of a file, such as one system's.
-            file.imports.extend(names.iter().filter(|(name, _)| name != "*").map(|(_, path)| path.clone()));
-            if visibility.starts_with("pub") {
+            let is_handed_on = visibility.starts_with("pub");
+            // A system's `mod.rs` only says which of its files has what.
+            if !(is_handed_on && file.name.starts_with("sys/")) {
+                file.imports.extend(names.iter().map(|(_, path)| path.clone()));
+            }
+            if is_handed_on {
                 file.reexports.extend(names);
             }
         }
