@@ -27,7 +27,7 @@ pub struct Address {
     pub port: u16,
     /// The private socket.
     #[cfg_attr(feature = "schema", schemars(with = "calve_core::internal::json::ReceiptPath"))]
-    pub(in crate::engine) socket: PathBuf,
+    pub(super) socket: PathBuf,
     /// The superuser.
     pub user: String,
     // Only Redis and Valkey ask for it on the socket too.
@@ -50,7 +50,7 @@ impl Address {
     }
 
     /// Returns the server's own directory for sockets.
-    pub(in crate::engine) fn directory(&self) -> &Path {
+    pub(super) fn directory(&self) -> &Path {
         self.socket.parent().unwrap_or(&self.socket)
     }
 

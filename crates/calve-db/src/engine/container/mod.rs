@@ -1,7 +1,7 @@
 //! Servers in containers: the program of an image, on a data directory of this machine. A container has a random name,
 //! and labels with its home and slot. Calve removes only a container with all three.
 
-mod process;
+pub(crate) mod process;
 mod runtime;
 
 use std::ffi::{OsStr, OsString};
@@ -21,7 +21,6 @@ use crate::files::private;
 use crate::files::random;
 use crate::sys;
 
-pub(crate) use process::ServerProcess;
 pub use runtime::RUNTIMES;
 pub(crate) use runtime::{Image, environment, look_at};
 

@@ -190,7 +190,7 @@ impl Engine for MysqlFamily {
         let base = base(program);
         let mut command = match self {
             Self::Mariadb => mariadb::init(base, is_there)?,
-            Self::Mysql => mysql::init(program),
+            Self::Mysql => mysql::init(program, STORAGE),
         };
         command.extend([TEMPORARY.into(), setting("--basedir", base), data_option(data)?]);
         Ok(Some(command))

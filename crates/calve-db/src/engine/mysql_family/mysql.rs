@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::STORAGE;
 use crate::engine::Purpose;
 
 /// A server resizes a redo log of another size when it starts, so the size is the same everywhere.
@@ -35,9 +34,9 @@ const FIXED: &[&str] = &[
 /// A template has its certificates and keys, so that none of its servers makes them.
 const KEYS_ARE_THERE: &[&str] = &["--auto-generate-certs=OFF", "--caching-sha2-password-auto-generate-rsa-keys=OFF"];
 
-pub(super) fn init(program: &Path) -> Vec<OsString> {
+pub(super) fn init(program: &Path, storage: &[&str]) -> Vec<OsString> {
     let mut command = vec![program.into(), "--no-defaults".into(), "--initialize-insecure".into()];
-    command.extend([STORAGE, SETUP, FAST].concat().into_iter().map(OsString::from));
+    command.extend([storage, SETUP, FAST].concat().into_iter().map(OsString::from));
     command
 }
 
