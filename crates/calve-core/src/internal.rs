@@ -7,7 +7,8 @@ pub use crate::clone::build::{BuildPaths, build_tree, check_buildable};
 pub use crate::clone::follow::FollowedSource;
 pub use crate::clone::merge::{OverwriteRule, merge_tree};
 pub use crate::clone::revert::{CloneState, RevertReport, revert};
-pub use crate::clone::stage::{StageReport, StagedTree, is_subvolume, stage_in, supersede};
+pub use crate::clone::stage::supersede::supersede;
+pub use crate::clone::stage::{StageReport, StagedTree, is_subvolume, stage_in};
 pub use crate::error::{ShownPath, if_there, without_path};
 pub use crate::home::home_directory;
 pub use crate::options::internal::{

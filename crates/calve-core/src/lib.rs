@@ -24,7 +24,6 @@ mod background;
 #[warn(missing_docs)]
 pub mod bulk;
 mod claim;
-#[warn(missing_docs)]
 mod clone;
 pub mod error;
 mod home;
@@ -41,7 +40,6 @@ mod patterns;
 mod probe;
 #[warn(missing_docs)]
 mod progress;
-#[warn(missing_docs)]
 mod remove;
 #[warn(missing_docs)]
 pub mod report;

@@ -47,9 +47,8 @@ pub use registry::{Ending, Home, LargeFile, LaunchReport, Record, Server, ending
 pub use server::baseline::{BaselineServer, BaselineServers};
 pub use server::control::{mark, reset, stop, unmark};
 pub use server::messages::Ownership;
-pub use server::standby::{
-    MOST_STANDBYS, Pool, PoolLifetime, PoolLimit, PoolOptions, fill_pool, has_pool, pools, set_pool, want_pool,
-};
+pub use server::standby::fill::{fill_pool, set_pool, want_pool};
+pub use server::standby::{MOST_STANDBYS, Pool, PoolLifetime, PoolLimit, PoolOptions, has_pool, pools};
 pub use server::start::{StartOptions, start};
 pub use server::starter::{OwnedServer, first_process, memory_bytes};
 pub use server::sweep::{ServerSweepReport, delete_trash, sweep};

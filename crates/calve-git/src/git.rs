@@ -126,9 +126,9 @@ impl Git {
 
     /// Returns whether git runs in an untrusted worktree, or on one's files elsewhere.
     fn is_confined(&self) -> bool {
-        let told = self.environment.iter().find(|(name, _)| *name == "GIT_DIR");
+        let named = self.environment.iter().find(|(name, _)| *name == "GIT_DIR");
         self.is_confined
-            || told.is_some_and(|(_, entry)| trust::has_mark(Path::new(entry)))
+            || named.is_some_and(|(_, entry)| trust::has_mark(Path::new(entry)))
             || trust::is_untrusted(&self.directory)
     }
 

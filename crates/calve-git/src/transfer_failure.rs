@@ -112,8 +112,8 @@ impl TransferFailure {
         }
         let is_of = |error: &GitError, (_, formats, words): &(Self, &[&str], &[&str])| {
             let reason = error.text.rsplit_once("': ").map_or(&*error.text, |(_, reason)| reason);
-            let told = if error.format.contains(OTHER_SIDE) { said } else { reason };
-            formats.iter().any(|part| error.format.contains(part)) && words.iter().any(|words| told.contains(words))
+            let text = if error.format.contains(OTHER_SIDE) { said } else { reason };
+            formats.iter().any(|part| error.format.contains(part)) && words.iter().any(|words| text.contains(words))
         };
         let known = Self::KNOWN.iter().find(|known| errors.iter().any(|error| is_of(error, known)));
         known.map_or(if asks_server { Self::Unknown } else { Self::Here }, |(kind, ..)| *kind)

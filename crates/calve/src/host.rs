@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use calve_core::CancelToken;
-use calve_db::{BuildEvent, CommandEnd, Server};
+use calve_db::{Address, BuildEvent, CommandEnd, Server};
 use calve_env::{Event, Host};
 use calve_git::hooks::Hook;
 
@@ -38,7 +38,7 @@ impl Host for Program {
 
     fn introduce(&self, server: &Server, command: &mut Command) -> calve_db::Result<()> {
         server.check_option_files(env::var_os("HOME").map(PathBuf::from).as_deref())?;
-        server.address.set_environment(command);
+        Address::set_environment(&server.address.environment, command);
         Ok(())
     }
 

@@ -3,7 +3,7 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Command, Error};
 
-/// The names that completions offer, and a parser that accepts one or explains the error.
+/// Names, and a parser that accepts one or explains the error. Completions offer those that it accepts.
 #[derive(Clone, Copy)]
 pub(crate) struct NameParser<T>(pub(crate) &'static [&'static str], pub(crate) fn(&str) -> Result<T, String>);
 
@@ -16,6 +16,6 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for NameParser<T> {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(self.0.iter().map(PossibleValue::new)))
+        Some(Box::new(self.0.iter().filter(|name| self.1(name).is_ok()).map(PossibleValue::new)))
     }
 }

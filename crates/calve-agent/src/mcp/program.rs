@@ -73,10 +73,10 @@ impl Program {
             output
         });
         let output = run.await.map_err(|_| unexpected())?.map_err(failed)?;
-        let told = || Problem::told(&String::from_utf8_lossy(&output.stderr));
+        let printed = || Problem::from_prose(&String::from_utf8_lossy(&output.stderr));
         match output.status.success() {
             true => Ok(output),
-            false => Err(Problem::documented(&output.stdout).unwrap_or_else(told)),
+            false => Err(Problem::documented(&output.stdout).unwrap_or_else(printed)),
         }
     }
 }

@@ -19,7 +19,7 @@ impl Problem {
     }
 
     /// Parses the text on stderr: an invalid command line prints no document.
-    pub(super) fn told(prose: &str) -> Self {
+    pub(super) fn from_prose(prose: &str) -> Self {
         let after =
             |word: &str| prose.lines().rev().find_map(|line| line.strip_prefix(word)).unwrap_or_default().trim();
         let error = match after("error: ") {
@@ -94,11 +94,11 @@ mod tests {
 
     #[test]
     fn an_error_is_short_and_whole_characters() {
-        let told = Problem::told(&format!("added nothing\nerror: {}\nhint: do this\n", "ö".repeat(5000)));
-        let result = from_outcome(Err(told), 400);
+        let problem = Problem::from_prose(&format!("added nothing\nerror: {}\nhint: do this\n", "ö".repeat(5000)));
+        let result = from_outcome(Err(problem), 400);
         let text = serde_json::to_string(&result).unwrap();
         assert!(text.len() < 600 && text.contains("do this"), "{text}");
-        assert_eq!(Problem::told("worse"), Problem::new("worse", ""));
+        assert_eq!(Problem::from_prose("worse"), Problem::new("worse", ""));
         let document = json!({"schema": "calve.error/1", "message": "bad", "hint": "do this"}).to_string();
         assert_eq!(Problem::documented(document.as_bytes()), Some(Problem::new("bad", "do this")));
         assert_eq!(Problem::documented(b"{}"), None);

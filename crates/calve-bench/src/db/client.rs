@@ -1,7 +1,6 @@
 //! A session without a client process, by as much of each engine's protocol as one statement takes.
 
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use calve_db::{Address, EngineKind, MysqlSession, PostgresSession, Server};
@@ -33,7 +32,7 @@ impl Session {
 
     /// Opens a session like [`Self::open`], with a server that has no record.
     pub(super) fn open_at(engine: EngineKind, address: &Address) -> io::Result<Self> {
-        let stream = UnixStream::connect(&address.socket)?;
+        let stream = address.connect()?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let server = calve_db::first_process(&stream);

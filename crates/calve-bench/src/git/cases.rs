@@ -4,7 +4,6 @@ use std::str::FromStr;
 
 use strum::{Display, IntoStaticStr};
 
-/// Kind of a clone or of a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum CloneKind {

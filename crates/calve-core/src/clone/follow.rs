@@ -20,7 +20,7 @@ use crate::tree::location::DIRECTORY;
 use crate::tree::source::Source;
 use crate::tree::stable;
 use crate::vocabulary::operation::Operation;
-use crate::vocabulary::strategy::{Choice, Strategy};
+use crate::vocabulary::strategy::{Choice, Requirement};
 
 /// The state of a directory when it was cloned, which later tells the changes.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ fn taken(
 ) -> Result<Option<RecordDraft>, Error> {
     // A store through a mapping shows only on a clean page. Sharing extents writes pages back; reading does not.
     let moment = match strategy {
-        Choice::Only(Strategy::Reflink) => now(clock)?,
+        Choice::Only(strategy) if strategy.meets(Requirement::Cow) => now(clock)?,
         _ => stable::begin(source, Mounts::Stay)?.moment,
     };
     match RecordDraft::take(source, moment, Writers::Possible, cancel) {

@@ -24,9 +24,7 @@ use crate::vocabulary::operation::Operation;
 /// The fate of a destination's file that has the name of a source's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverwriteRule {
-    /// The new one takes its place.
     Yes,
-    /// It stays.
     No,
 }
 

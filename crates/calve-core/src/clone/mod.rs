@@ -65,7 +65,7 @@ pub fn plan(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneRepor
     let CloneRequest { source, destination, exclude } = check(src, dst, options)?;
     let (method, refused) = StagedTree::for_clone(&destination, options)?.plan(&source)?;
     if let Some(method) = method {
-        if method.strategy == Strategy::Copy {
+        if method.strategy.needs_room() {
             room::check(&source, destination.parent(), dst, &exclude, &options.cancel)?;
         }
         if method.makes_each_file {

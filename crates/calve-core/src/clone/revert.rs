@@ -45,7 +45,6 @@ impl CloneState {
     }
 }
 
-/// The result of a [`revert`].
 #[derive(Debug)]
 pub struct RevertReport {
     /// The number of entries that differed.

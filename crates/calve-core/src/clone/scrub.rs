@@ -27,7 +27,7 @@ struct Scrub<'a> {
     notes: &'a Notes,
     deletion: &'a Deletion,
     /// Entries to delete in the directory being listed.
-    doomed: Vec<CString>,
+    unwanted: Vec<CString>,
     failure: Option<Error>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn scrub(
     notes: &Notes,
     deletion: &Deletion,
 ) -> Result<(), Error> {
-    let scrub = || Scrub { path, exclude, notes, deletion, doomed: Vec::new(), failure: None };
+    let scrub = || Scrub { path, exclude, notes, deletion, unwanted: Vec::new(), failure: None };
     let done = walk(&[root], vec![whole_tree(0)], deletion.threads, &deletion.cancel, scrub)?;
     done.into_iter().find_map(|scrub| scrub.failure).map_or(Ok(()), Err)
 }
@@ -53,7 +53,7 @@ pub(crate) fn scrub_own(
     deletion: &Deletion,
 ) -> Result<(), Error> {
     let exclude = Exclusions::default();
-    let scrub = Scrub { path, exclude: &exclude, notes, deletion, doomed: Vec::new(), failure: None };
+    let scrub = Scrub { path, exclude: &exclude, notes, deletion, unwanted: Vec::new(), failure: None };
     for directory in directories {
         match node_of(directory).open(root, OFlags::RDONLY) {
             Ok(opened) => {
@@ -92,13 +92,13 @@ impl Walker for Scrub<'_> {
             Decision::Leave => {}
             Decision::LeaveBecause(reason) => self.notes.skipped(path(), reason),
         }
-        self.doomed.push(name.to_owned());
+        self.unwanted.push(name.to_owned());
         Descent::No
     }
 
     fn finished(&mut self, folder: &Folder<'_>) {
-        let doomed = std::mem::take(&mut self.doomed);
-        if let Err(error) = self.delete(folder.directory, folder.path, doomed) {
+        let unwanted = std::mem::take(&mut self.unwanted);
+        if let Err(error) = self.delete(folder.directory, folder.path, unwanted) {
             self.failure.get_or_insert(error);
         }
     }
@@ -114,14 +114,14 @@ impl Walker for Scrub<'_> {
 
 impl Scrub<'_> {
     /// Deletes entries of a directory, and restores its times.
-    fn delete(&self, directory: BorrowedFd<'_>, below: &Path, doomed: Vec<CString>) -> Result<(), Error> {
-        if doomed.is_empty() {
+    fn delete(&self, directory: BorrowedFd<'_>, below: &Path, unwanted: Vec<CString>) -> Result<(), Error> {
+        if unwanted.is_empty() {
             return Ok(());
         }
         let failed = |errno| Error::io(Operation::SetTimes, self.path.join(below), errno);
         let before = rustix::fs::fstat(directory).map_err(failed)?;
         let mut stays = false;
-        for name in doomed {
+        for name in unwanted {
             let path = below.join(sys::path(&name));
             let is_own = is_calves_own(name.to_bytes());
             match delete(directory, &name, &self.path.join(&path), self.deletion) {

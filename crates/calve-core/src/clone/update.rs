@@ -24,7 +24,7 @@ use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
 use crate::tree::stable::Moment;
 use crate::vocabulary::operation::Operation;
-use crate::vocabulary::strategy::{Choice, Strategy};
+use crate::vocabulary::strategy::Choice;
 
 impl RecordDraft {
     /// Records the state of an open directory. Every change since `moment` must show.
@@ -78,7 +78,7 @@ impl UpdateMethods {
         let mut facts = Facts::between(source, destination.parent());
         let created = facts.try_in(source, &staging)?;
         let contents = match strategy {
-            Choice::Only(Strategy::Copy) => ContentsMethod::Copy,
+            Choice::Only(strategy) if strategy.needs_room() => ContentsMethod::Copy,
             Choice::Only(_) if facts.reflink.is_err() => return Ok(None),
             _ => facts.contents(),
         };

@@ -1,9 +1,9 @@
 //! Errors, with the path, the operation and the next step.
 
 mod private;
+mod shown_path;
 mod template;
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,7 @@ use crate::vocabulary::strategy::{Refusal, Requirement};
 pub use crate::vocabulary::operation::Operation;
 pub use crate::vocabulary::remedy::Remedy;
 pub use private::PrivateError;
+pub use shown_path::ShownPath;
 pub use template::TemplateError;
 
 /// Why an operation failed. The source was not written and nothing was published, with one exception: a clone whose
@@ -237,27 +238,6 @@ fn required(requirement: &StatedRequirement, refused: &[Refusal], detail: &Optio
     let detail = detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
     let refused = refused.iter().map(|refusal| format!("\n  {}: {}", refusal.strategy, refusal.reason));
     format!("{requirement}{detail}{}", refused.collect::<String>())
-}
-
-/// Displays a path with control characters and invalid bytes escaped, so that a hostile name cannot drive a terminal.
-pub struct ShownPath<P>(pub P);
-
-impl<P: AsRef<Path>> fmt::Display for ShownPath<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for chunk in self.0.as_ref().as_os_str().as_encoded_bytes().utf8_chunks() {
-            for c in chunk.valid().chars() {
-                if c.is_control() {
-                    write!(f, "{}", c.escape_default())?;
-                } else {
-                    fmt::Write::write_char(f, c)?;
-                }
-            }
-            for byte in chunk.invalid() {
-                write!(f, "\\x{byte:02x}")?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Returns the system's error inside one of fs-err, whose path would appear twice in [`Error::Io`].

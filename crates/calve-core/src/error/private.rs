@@ -2,7 +2,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::ShownPath;
+use super::shown_path::ShownPath;
 use crate::vocabulary::remedy::Remedy;
 
 /// Why a command did not run in a private copy of a directory, or its changes were not applied.

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use crate::error::ShownPath;
+use super::shown_path::ShownPath;
 use crate::vocabulary::remedy::Remedy;
 
 /// Why a template cannot be made or used.

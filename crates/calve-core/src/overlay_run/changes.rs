@@ -230,6 +230,6 @@ fn has_same_data(
     match sys::unless_gone(same_data(lower, upper, name, (before, after), || false)) {
         // Undecidable: listed rather than left out.
         Ok(None) | Err(Errno::ACCESS | Errno::PERM) => Ok(false),
-        told => told.map(Option::unwrap_or_default),
+        compared => compared.map(Option::unwrap_or_default),
     }
 }

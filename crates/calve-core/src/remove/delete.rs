@@ -126,8 +126,8 @@ fn empty(
     let shared = DeletionState { deletion, root, path, on_btrfs, failure: Mutex::default() };
     let pool = Pool::new(deletion.threads, deletion.cancel.clone());
     let node = Node::root();
-    let more = DoomedDirectory { node: Arc::clone(&node), parent: None, identity: None, holders: AtomicUsize::new(1) };
-    let everything = DoomedEntries { node, open: None, names: Names::default(), more: Arc::new(more) };
+    let more = PurgedDirectory { node: Arc::clone(&node), parent: None, identity: None, holders: AtomicUsize::new(1) };
+    let everything = PurgedEntries { node, open: None, names: Names::default(), more: Arc::new(more) };
     let counts = pool.run(everything, |pool| {
         sys::private_descriptors(&[root]);
         let pending = PendingStack::new(open_directories_per_worker(deletion.threads, 1));
@@ -153,30 +153,30 @@ struct DeletionState<'a> {
 }
 
 /// A directory that is removed by the worker that deletes its last entry.
-struct DoomedDirectory {
+struct PurgedDirectory {
     node: Arc<Node>,
-    parent: Option<Arc<DoomedDirectory>>,
+    parent: Option<Arc<PurgedDirectory>>,
     identity: Option<Identity>,
     /// Its own worker, batches given to others, and directories below that others still work in.
     holders: AtomicUsize,
 }
 
 /// Dropping a chain of thousands by recursion would overflow the stack.
-impl Drop for DoomedDirectory {
+impl Drop for PurgedDirectory {
     fn drop(&mut self) {
         let mut next = self.parent.take();
         while let Some(parent) = next {
-            next = Arc::into_inner(parent).and_then(|mut doomed| doomed.parent.take());
+            next = Arc::into_inner(parent).and_then(|mut purged| purged.parent.take());
         }
     }
 }
 
 /// Directories to delete in one that is then deleted too. Empty at first, before the root's are listed.
-type DoomedEntries = PendingDirectories<OwnedFd, Arc<DoomedDirectory>>;
+type PurgedEntries = PendingDirectories<OwnedFd, Arc<PurgedDirectory>>;
 
 /// Reopens a closed directory: from its `child`, or, if that was moved away, from the root, level by level.
 fn reopened<'e>(
-    entries: &'e mut DoomedEntries,
+    entries: &'e mut PurgedEntries,
     child: Option<&OwnedFd>,
     root: BorrowedFd<'_>,
 ) -> sys::Result<BorrowedFd<'e>> {
@@ -194,14 +194,14 @@ fn parent_of(child: BorrowedFd<'_>, expected: Identity) -> Option<OwnedFd> {
 
 struct DeleteWorker<'p, 'a> {
     shared: &'p DeletionState<'a>,
-    pool: &'p Pool<DoomedEntries>,
+    pool: &'p Pool<PurgedEntries>,
     listing: ListingBuffer,
-    pending: PendingStack<OwnedFd, Arc<DoomedDirectory>>,
+    pending: PendingStack<OwnedFd, Arc<PurgedDirectory>>,
     deleted: u64,
 }
 
 impl DeleteWorker<'_, '_> {
-    fn run(&mut self, task: DoomedEntries) {
+    fn run(&mut self, task: PurgedEntries) {
         match task.names.is_empty() {
             false => self.pending.keep(task),
             true => match task.node.open(self.shared.root, OFlags::RDONLY) {
@@ -223,8 +223,8 @@ impl DeleteWorker<'_, '_> {
             self.pending.keep(top);
             if let Some(directory) = opened {
                 let identity = rustix::fs::fstat(&directory).ok().map(|stat| identity(&stat));
-                let doomed = DoomedDirectory { node, parent: Some(parent), identity, holders: AtomicUsize::new(1) };
-                self.empty(Arc::new(doomed), directory);
+                let purged = PurgedDirectory { node, parent: Some(parent), identity, holders: AtomicUsize::new(1) };
+                self.empty(Arc::new(purged), directory);
             }
             self.pending.stay_within_limit();
             if self.pool.hungry()
@@ -236,7 +236,7 @@ impl DeleteWorker<'_, '_> {
         }
     }
 
-    fn open_child(&mut self, top: &mut DoomedEntries, name: &CStr) -> Option<OwnedFd> {
+    fn open_child(&mut self, top: &mut PurgedEntries, name: &CStr) -> Option<OwnedFd> {
         let node = Arc::clone(&top.node);
         let parent = reopened(top, None, self.shared.root);
         let parent = parent.map_err(|errno| self.note(Operation::OpenDirectory, &node, None, errno)).ok()?;
@@ -270,11 +270,11 @@ impl DeleteWorker<'_, '_> {
     }
 
     /// Deletes everything in a directory except directories, which it pushes onto the stack.
-    fn empty(&mut self, doomed: Arc<DoomedDirectory>, directory: OwnedFd) {
+    fn empty(&mut self, purged: Arc<PurgedDirectory>, directory: OwnedFd) {
         let before = self.deleted;
         let mut names = Names::default();
         let mut buffer = std::mem::take(&mut self.listing);
-        let keep = self.shared.deletion.last.filter(|_| doomed.parent.is_none());
+        let keep = self.shared.deletion.last.filter(|_| purged.parent.is_none());
         // A directory may be read-only although its owner wants it gone.
         let mut opened_up = !self.shared.deletion.opens_up;
         let unlocks = self.shared.deletion.unlocks;
@@ -311,28 +311,28 @@ impl DeleteWorker<'_, '_> {
                     Err(errno) if errno == Errno::ISDIR || errno == Errno::PERM && entry.kind == FileType::Unknown => {
                         names.push_back((FileType::Directory, entry.name.to_owned()));
                     }
-                    Err(errno) => self.note(Operation::Remove, &doomed.node, Some(entry.name), errno),
+                    Err(errno) => self.note(Operation::Remove, &purged.node, Some(entry.name), errno),
                 }
             }
             Ok(())
         };
         if let Err(errno) = delete_listed() {
-            self.note(Operation::ReadDirectory, &doomed.node, None, errno);
+            self.note(Operation::ReadDirectory, &purged.node, None, errno);
         }
         self.listing = buffer;
         self.shared.deletion.progress.add(self.deleted - before, 0);
-        self.pending.keep(DoomedEntries { node: Arc::clone(&doomed.node), open: Some(directory), names, more: doomed });
+        self.pending.keep(PurgedEntries { node: Arc::clone(&purged.node), open: Some(directory), names, more: purged });
     }
 
     /// Ends a directory whose names are all done. Its last holder removes it.
-    fn done(&mut self, DoomedEntries { open, more: doomed, .. }: DoomedEntries) {
-        let (Some(parent), Some((_, name))) = (&doomed.parent, doomed.node.parent()) else { return };
+    fn done(&mut self, PurgedEntries { open, more: purged, .. }: PurgedEntries) {
+        let (Some(parent), Some((_, name))) = (&purged.parent, purged.node.parent()) else { return };
         match self.pending.top().filter(|above| Arc::ptr_eq(&above.more, parent)) {
             // Only holders add holders: alone, this worker stays alone.
-            Some(above) if doomed.holders.load(Ordering::Acquire) == 1 => {
+            Some(above) if purged.holders.load(Ordering::Acquire) == 1 => {
                 let removed = reopened(above, open.as_ref(), self.shared.root)
                     .and_then(|directory| remove_directory(directory, name, self.shared.deletion.opens_up));
-                self.removed(&doomed, removed);
+                self.removed(&purged, removed);
                 return;
             }
             // Others still work in it. They answer to the parent, which must wait for them.
@@ -340,27 +340,27 @@ impl DeleteWorker<'_, '_> {
             None => {}
         }
         drop(open);
-        self.release(doomed);
+        self.release(purged);
     }
 
     /// Releases a directory that several workers hold; the last one removes it, and goes on with its parent.
-    fn release(&mut self, doomed: Arc<DoomedDirectory>) {
-        let mut doomed = doomed;
-        while doomed.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let (Some(parent), Some((above, name))) = (doomed.parent.clone(), doomed.node.parent()) else { return };
+    fn release(&mut self, purged: Arc<PurgedDirectory>) {
+        let mut purged = purged;
+        while purged.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let (Some(parent), Some((above, name))) = (purged.parent.clone(), purged.node.parent()) else { return };
             let removed = above
                 .open(self.shared.root, OFlags::RDONLY)
                 .and_then(|directory| remove_directory(directory.as_fd(), name, self.shared.deletion.opens_up));
-            self.removed(&doomed, removed);
-            doomed = parent;
+            self.removed(&purged, removed);
+            purged = parent;
         }
     }
 
-    fn removed(&mut self, doomed: &DoomedDirectory, result: sys::Result<()>) {
+    fn removed(&mut self, purged: &PurgedDirectory, result: sys::Result<()>) {
         match result {
             Ok(()) => self.deleted += 1,
             Err(Errno::NOENT) => {}
-            Err(errno) => self.note(Operation::RemoveDirectory, &doomed.node, None, errno),
+            Err(errno) => self.note(Operation::RemoveDirectory, &purged.node, None, errno),
         }
     }
 

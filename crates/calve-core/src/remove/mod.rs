@@ -217,7 +217,6 @@ pub fn sweep(parent: &Path) -> Result<Vec<PathBuf>, Error> {
 /// A removed tree that has not been deleted yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingTrash {
-    /// The hidden name.
     pub path: PathBuf,
     /// An earlier attempt to delete it failed.
     pub is_stuck: bool,

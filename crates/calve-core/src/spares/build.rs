@@ -21,7 +21,6 @@ use crate::options::CloneOptions;
 use crate::progress::{CancelToken, Progress};
 use crate::remove::delete::{Deletion, delete};
 use crate::staging::RootKind;
-use crate::strategy::select::meets;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::location::Location;
@@ -30,7 +29,7 @@ use crate::tree::source::Source;
 use crate::tree::stable::{self, Moment};
 use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::SkipReason;
-use crate::vocabulary::strategy::{Requirement, Strategy};
+use crate::vocabulary::strategy::Requirement;
 
 pub(super) const NO_ROOM: &str = "less than a fifth of the disk would stay free";
 
@@ -112,7 +111,7 @@ fn fill(set: &Set, found: &SpareDirectory, src: &Path, built_ns: u64, options: &
     staged.publish(&notes)?;
     let written = run.outcome.bytes.unwrap_or_default().written;
     taken.head.written_bytes = written;
-    taken.head.cow = meets(run.strategy, Requirement::Cow) && summary.fell_back.is_empty() && written == 0;
+    taken.head.cow = run.strategy.meets(Requirement::Cow) && summary.fell_back.is_empty() && written == 0;
     taken.write(found.directory.as_fd(), found.path())
 }
 
@@ -161,7 +160,7 @@ fn check_room(
 }
 
 fn shares(source: &Source, destination: &Location, options: &CloneOptions) -> Result<bool, Error> {
-    Ok(crate::clone::strategy(source.path(), destination.path(), options)? != Strategy::Copy)
+    Ok(!crate::clone::strategy(source.path(), destination.path(), options)?.needs_room())
 }
 
 /// Returns why the spare is incomplete: the receipt of a later clone would have to report it.

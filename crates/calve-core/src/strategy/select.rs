@@ -54,8 +54,21 @@ fn consider(method: &Method, facts: &Facts, criteria: &Criteria<'_>) -> Result<(
     (method.accepts)(facts, criteria).map_err(Some)
 }
 
-pub(crate) fn meets(strategy: Strategy, requirement: Requirement) -> bool {
-    IN_ORDER.iter().any(|method| method.strategy == strategy && method.meets.contains(&requirement))
+impl Strategy {
+    /// Returns whether all of its clones have the property. Those of [`Self::Spare`] have what their making gave them.
+    pub fn meets(self, requirement: Requirement) -> bool {
+        IN_ORDER.iter().any(|method| method.strategy == self && method.meets.contains(&requirement))
+    }
+
+    /// Returns whether it writes the data of every file.
+    pub fn needs_room(self) -> bool {
+        !self.meets(Requirement::Cow) && IN_ORDER.iter().any(|method| method.strategy == self && method.makes_each_file)
+    }
+
+    /// Returns whether it takes the whole tree at one moment: with excluded entries, and into no existing tree.
+    pub(crate) fn is_at_once(self) -> bool {
+        self.meets(Requirement::Instant) && self.meets(Requirement::Stable)
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod create;
 pub(crate) mod delta;
 mod manifest;
 pub(crate) mod name;
+#[expect(missing_docs, reason = "only crates of this workspace use it")]
 pub(crate) mod portable;
 mod read;
 pub(crate) mod receive;

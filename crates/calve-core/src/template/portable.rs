@@ -21,18 +21,15 @@ pub struct PortableTemplate {
     pub entries: Vec<PortableEntry>,
 }
 
-/// An entry of a portable template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortableEntry {
     /// The path below the root; empty for the root. No name in it is `.` or `..`.
     pub path: Vec<u8>,
-    /// Its kind.
     pub kind: PortableKind,
     /// Its permission bits; 0 for a link.
     pub mode: u32,
     /// The seconds of its modification time since 1970.
     pub seconds: i64,
-    /// The nanoseconds of that time.
     pub nanoseconds: u32,
     /// Its extended attributes, all of the user's namespace.
     pub xattrs: Vec<(CString, Vec<u8>)>,
@@ -40,19 +37,14 @@ pub struct PortableEntry {
     pub line: Range<usize>,
 }
 
-/// The kind of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PortableKind {
-    /// A directory.
     Directory,
     /// A file of this size and BLAKE3 hash.
     File {
-        /// In bytes.
         size: u64,
-        /// The hash of the contents.
         hash: [u8; 32],
     },
-    /// A symlink with this target.
     Symlink(CString),
     /// A further name of the file or symlink with this index.
     HardLink(usize),

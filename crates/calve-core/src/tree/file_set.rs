@@ -56,7 +56,7 @@ impl FileSet {
     }
 
     /// Returns whether a single file is no set yet, because its name is also common elsewhere.
-    pub fn is_told_by_others(&self) -> bool {
+    pub fn is_known_by_others(&self) -> bool {
         matches!(self.kind, FileSetKind::LevelDb | FileSetKind::RedisAppendOnly)
     }
 

@@ -121,7 +121,7 @@ impl ListedSets {
             self.as_of = None;
             self.names.clear();
             for (name, _) in sys::list(directory)? {
-                if let Some(set) = FileSet::from_name(name.to_bytes()).filter(FileSet::is_told_by_others) {
+                if let Some(set) = FileSet::from_name(name.to_bytes()).filter(FileSet::is_known_by_others) {
                     self.names.entry(set).or_default().push(name);
                 }
             }

@@ -264,8 +264,8 @@ pub(crate) fn changed(check: &StabilityCheck<'_>) -> Result<Option<PathBuf>, Err
 }
 
 fn is_same_but_for_name(before: &Stat, now: &Stat) -> bool {
-    let told = |stat: &Stat| (stat.st_mtime, stat.st_mtime_nsec, stat.st_size, stat.st_mode, stat.st_uid, stat.st_gid);
-    told(before) == told(now)
+    let seen = |stat: &Stat| (stat.st_mtime, stat.st_mtime_nsec, stat.st_size, stat.st_mode, stat.st_uid, stat.st_gid);
+    seen(before) == seen(now)
 }
 
 struct StabilityWorker<'a> {

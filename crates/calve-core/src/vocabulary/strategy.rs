@@ -29,7 +29,7 @@ pub(crate) use strategies;
 macro_rules! names {
     ($($(#[$doc:meta])* $name:ident $file:ident)*) => {
         /// One way to clone. In order of preference.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, VariantNames, Serialize, Deserialize)]
         #[strum(serialize_all = "snake_case", parse_err_ty = String, parse_err_fn = no_strategy)]
         #[serde(rename = "StrategyName", rename_all = "snake_case", into = "&'static str")]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -43,6 +43,9 @@ macro_rules! names {
         impl Strategy {
             /// All of them, in order of preference.
             pub const ALL: &[Self] = &[Self::Spare, $(Self::$name),*];
+
+            /// Their names, in the same order.
+            pub const NAMES: &[&str] = Self::VARIANTS;
         }
     };
 }

@@ -264,7 +264,7 @@ fn build(
     let made = started.map_err(|error| of_server_on_source(error, plan)).and_then(|owned| {
         let gone = || Error::SupervisorGone(options.name.clone());
         let StartFindings { program, mut neutralised } = owned.record.found.clone().ok_or_else(gone)?;
-        spec.container.iter().for_each(|container| container.find_first_process(&owned.record.server.address.socket));
+        spec.container.iter().for_each(|container| container.find_first_process(&owned.record.server.address));
         let is_new = plan.from.is_none() && options.command.is_empty();
         if let Err(error) = fill(plan, &path, &owned, options, &log, caller) {
             keep_log(&path, &log);
@@ -294,8 +294,8 @@ fn build(
         let _ = sweep::take_away(home, &path, RemovalWait::Yes);
     }
     drop(held);
-    let told = made.iter().flat_map(|template| &template.neutralised);
-    told.for_each(|what| (caller.say)(BuildEvent::Neutralised(what.clone())));
+    let neutralised = made.iter().flat_map(|template| &template.neutralised);
+    neutralised.for_each(|what| (caller.say)(BuildEvent::Neutralised(what.clone())));
     // Without a command the data is the source's, and so are its faults.
     let source = plan.from.as_deref().filter(|_| options.command.is_empty());
     made.map_err(|error| of_template(error, &path, &home.templates.join(&options.name), &options.name, source))

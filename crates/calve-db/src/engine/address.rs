@@ -1,7 +1,9 @@
 //! How programs reach a server, in the forms that they expect.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -25,7 +27,7 @@ pub struct Address {
     pub port: u16,
     /// The private socket.
     #[cfg_attr(feature = "schema", schemars(with = "calve_core::internal::json::ReceiptPath"))]
-    pub socket: PathBuf,
+    pub(super) socket: PathBuf,
     /// The superuser.
     pub user: String,
     // Only Redis and Valkey ask for it on the socket too.
@@ -42,8 +44,23 @@ pub struct Address {
 }
 
 impl Address {
-    pub fn set_environment(&self, command: &mut Command) {
-        for (name, value) in &self.environment {
+    /// Connects to the private socket.
+    pub fn connect(&self) -> io::Result<UnixStream> {
+        UnixStream::connect(&self.socket)
+    }
+
+    /// Returns the server's own directory for sockets.
+    pub(super) fn directory(&self) -> &Path {
+        self.socket.parent().unwrap_or(&self.socket)
+    }
+
+    /// Returns the address of a server with its socket in another directory, where clients do not look.
+    pub(crate) fn unseen_in(&self, directory: &Path) -> Self {
+        Self { socket: directory.join(self.socket.file_name().unwrap_or_default()), ..self.clone() }
+    }
+
+    pub fn set_environment(environment: &BTreeMap<String, Option<String>>, command: &mut Command) {
+        for (name, value) in environment {
             match value {
                 Some(value) => command.env(name, value),
                 None => command.env_remove(name),

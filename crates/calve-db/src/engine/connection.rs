@@ -19,8 +19,12 @@ const LONGEST_ANSWER: usize = 1 << 20;
 static FIRST_PROCESSES: Mutex<BTreeMap<PathBuf, u32>> = Mutex::new(BTreeMap::new());
 
 /// Returns the first processes, by socket, of servers that this process started without being their ancestor.
-pub(crate) fn first_processes() -> MutexGuard<'static, BTreeMap<PathBuf, u32>> {
+pub(super) fn first_processes() -> MutexGuard<'static, BTreeMap<PathBuf, u32>> {
     FIRST_PROCESSES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn forget_first_process(server: &Address) {
+    first_processes().remove(&server.socket);
 }
 
 pub(crate) struct Connection {

@@ -29,7 +29,7 @@ pub(crate) trait Engine: Sync {
     fn program(&self) -> &'static str;
 
     /// Returns whether the program's behaviour depends on its name, so that a link to it must not be resolved.
-    fn is_told_by_its_name(&self) -> bool {
+    fn is_known_by_name(&self) -> bool {
         false
     }
 
@@ -213,8 +213,6 @@ pub(crate) struct Instance {
     pub(crate) data: PathBuf,
     /// The data directory as this process sees it.
     pub(crate) data_here: PathBuf,
-    /// The server's own directory for sockets.
-    pub(crate) sockets: PathBuf,
     /// The directory for configuration, which the server may only read.
     pub(crate) settings: Directory,
     pub(crate) address: Address,

@@ -50,7 +50,7 @@ fn look_at(engine: &dyn Engine, path: &Path) -> Result<Program> {
 /// Resolves all links to a program, except one that gives it its name.
 fn resolved(engine: &dyn Engine, path: &Path) -> std::io::Result<PathBuf> {
     match (path.parent(), path.file_name()) {
-        (Some(directory), Some(name)) if engine.is_told_by_its_name() => {
+        (Some(directory), Some(name)) if engine.is_known_by_name() => {
             let here = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
             Ok(fs_err::canonicalize(here)?.join(name))
         }

@@ -113,10 +113,10 @@ mod tests {
     fn a_full_disk_is_told_however_much_is_said_after_it() {
         let full = "[ERROR] Error number 28 means 'No space left on device'\n";
         let after = "[ERROR] Cannot resize redo log file\n".repeat(LOG_LINES);
-        let told = tail_of(&format!("begins\n{full}{after}"));
-        assert_eq!(told, format!("{full}{after}"));
-        let told = tail_of(&format!("{after}{full}"));
-        assert_eq!(told.matches(FULL).count(), 1, "{told}");
-        assert_eq!(told.lines().count(), LOG_LINES);
+        let tail = tail_of(&format!("begins\n{full}{after}"));
+        assert_eq!(tail, format!("{full}{after}"));
+        let tail = tail_of(&format!("{after}{full}"));
+        assert_eq!(tail.matches(FULL).count(), 1, "{tail}");
+        assert_eq!(tail.lines().count(), LOG_LINES);
     }
 }

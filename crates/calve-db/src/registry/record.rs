@@ -60,7 +60,7 @@ impl Server {
 pub struct LaunchReport {
     /// The strategy by which the data directory was cloned; `init` if it was made anew.
     #[serde(serialize_with = "write_strategy", deserialize_with = "read_strategy")]
-    #[cfg_attr(feature = "schema", schemars(with = "String", extend("enum" = strategies())))]
+    #[cfg_attr(feature = "schema", schemars(with = "String", extend("enum" = [Strategy::NAMES, &[INIT]].concat())))]
     pub strategy: Option<Strategy>,
     /// The better strategies, and why they were not used.
     pub refused: Vec<String>,
@@ -90,11 +90,6 @@ impl LaunchReport {
 }
 
 const INIT: &str = "init";
-
-#[cfg(feature = "schema")]
-fn strategies() -> Vec<&'static str> {
-    Strategy::ALL.iter().map(|strategy| strategy.name()).chain([INIT]).collect()
-}
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn write_strategy<S: Serializer>(strategy: &Option<Strategy>, to: S) -> Result<S::Ok, S::Error> {
@@ -158,7 +153,7 @@ impl Record {
 
     /// Returns whether a server can be prepared for the next reset: one without a port, and at no cost of disk space.
     pub fn can_prepare(&self) -> bool {
-        let is_cheap = self.server.launch.strategy != Some(Strategy::Copy);
+        let is_cheap = !self.server.launch.strategy.is_some_and(Strategy::needs_room);
         self.isolated && self.image.is_none() && self.server.address.tcp_port.is_none() && is_cheap
     }
 

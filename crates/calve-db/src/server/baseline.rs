@@ -6,7 +6,7 @@ use std::fs::File;
 use calve_core::{CancelToken, RemovalWait};
 
 use crate::engine::address::Address;
-use crate::engine::container::ServerProcess;
+use crate::engine::container::process::ServerProcess;
 use crate::engine::{self, Engine, memory};
 use crate::error::{Error, Result};
 use crate::files::log;

@@ -76,12 +76,12 @@ impl Supervisor<'_> {
         }
         let is_kept = kept.is_ok();
         let answer = kept.map_or_else(Answer::failed, |mark| Answer::Marked(Box::new(mark)));
-        let is_told = send(from, &answer).is_ok();
-        if is_kept && !is_told {
+        let is_answered = send(from, &answer).is_ok();
+        if is_kept && !is_answered {
             // No caller wants it any more.
             let _ = self.unmark(name);
         }
-        self.prepared.wanted = Some(if is_kept && is_told { Origin::Template(at) } else { self.origin.clone() });
+        self.prepared.wanted = Some(if is_kept && is_answered { Origin::Template(at) } else { self.origin.clone() });
         Ok(None)
     }
 

@@ -156,9 +156,7 @@ fn launch_unseen(wanted: LaunchRequest<'_>) -> Result<RunningServer> {
     if spec.durable.as_deref().is_none_or(service::was_started) {
         return launch(&wanted);
     }
-    let name = wanted.address.socket.file_name().unwrap_or_default();
-    let socket = runtime::make_unseen(&spec.record.directory, spec.program.account)?.join(name);
-    let address = Address { socket, ..wanted.address.clone() };
+    let address = wanted.address.unseen_in(&runtime::make_unseen(&spec.record.directory, spec.program.account)?);
     let launched = launch(&LaunchRequest { address: &address, ..wanted })?;
     service::note_first(spec, wanted.engine, &address)?;
     runtime::show(&spec.record.directory)?;

@@ -98,7 +98,7 @@ impl Supervisor<'_> {
             return Ok(overlay.unmount()?);
         }
         trash::remove(&self.directories.data()?, RemovalWait::No)?;
-        if self.record.server.launch.strategy == Some(Strategy::Copy) {
+        if self.record.server.launch.strategy.is_some_and(Strategy::needs_room) {
             let _ = trash::reap(&self.directories.files()?);
         }
         Ok(())

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::paths::real;
-use crate::repository::standing::WorktreeState::{Adrift, Gone, Intact, Unmounted};
+use crate::repository::status::WorktreeState::{Adrift, Gone, Intact, Unmounted};
 use crate::repository::{Repository, asked};
 
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ pub fn worktrees_of(path: &Path) -> Result<Worktrees> {
     let repository = Repository::open(path)?;
     let main = repository.main().map(Path::to_path_buf);
     let listed = repository.worktrees.into_iter().filter(|one| !one.is_bare);
-    let known = listed.filter(|one| matches!(one.standing, Intact | Gone | Unmounted { .. } | Adrift));
+    let known = listed.filter(|one| matches!(one.status, Intact | Gone | Unmounted { .. } | Adrift));
     let others = known.map(|one| one.path).filter(|path| real(path) != own).collect();
     Ok(Worktrees { this, main, others })
 }

@@ -131,7 +131,7 @@ impl Log {
         if let (Some(note), Some(last)) = (unfinished, all.last_mut())
             && note.since_unix_s <= started_unix_s
         {
-            (last.old, last.certainty) = (note.commit.clone(), Certainty::Told);
+            (last.old, last.certainty) = (note.commit.clone(), Certainty::Reported);
         }
         all.retain(|rebase| rebase.onto.as_ref() != Some(&rebase.new));
         all
@@ -236,14 +236,14 @@ impl<'l> LogLine<'l> {
             }
             _ => return None,
         };
-        Some(Rewriting { old: self.old.to_owned(), new: self.new.to_owned(), onto, certainty: Certainty::Told })
+        Some(Rewriting { old: self.old.to_owned(), new: self.new.to_owned(), onto, certainty: Certainty::Reported })
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Certainty {
     /// The log of a branch or git's notes say so, or it was an amendment.
-    Told,
+    Reported,
     /// It was checked out when the rebase began. The rebase ended on a branch, whose log may be gone.
     Likely,
     /// Checked out when the rebase began. No branch was rebased, so it may be another: `git rebase main FETCH_HEAD`.
@@ -279,10 +279,10 @@ impl History {
     }
 
     /// Drops less certain records of a rebased commit if a certain one exists.
-    pub(crate) fn prefer_told(&mut self) {
-        let told = self.rewritten.iter().filter(|one| one.onto.is_some() && one.certainty == Certainty::Told);
-        let told: HashSet<String> = told.map(|one| one.new.clone()).collect();
-        self.rewritten.retain(|one| one.certainty == Certainty::Told || !told.contains(&one.new));
+    pub(crate) fn prefer_certain(&mut self) {
+        let certain = self.rewritten.iter().filter(|one| one.onto.is_some() && one.certainty == Certainty::Reported);
+        let certain: HashSet<String> = certain.map(|one| one.new.clone()).collect();
+        self.rewritten.retain(|one| one.certainty == Certainty::Reported || !certain.contains(&one.new));
     }
 }
 
@@ -391,7 +391,7 @@ mod tests {
         let detached: String =
             ["a b w 100 +0000\trebase (start): checkout x", "b c w 101 +0000\trebase (pick): one"].join("\n");
         let detached = Log { text: detached };
-        for (since_unix_s, old, certainty) in [(100, "x", Certainty::Told), (101, "a", Certainty::Unknown)] {
+        for (since_unix_s, old, certainty) in [(100, "x", Certainty::Reported), (101, "a", Certainty::Unknown)] {
             let note = RebaseNote { commit: "x".into(), since_unix_s };
             let rebases = detached.rebases(Some(&note));
             assert_eq!((&*rebases[0].old, &*rebases[0].new, rebases[0].certainty), (old, "c", certainty));
@@ -451,7 +451,7 @@ mod tests {
             let mut history = History::default();
             history.read(&log, &remotes());
             history.rewritten.extend(log.rebases(Some(&RebaseNote { commit: "1".into(), since_unix_s: 0 })));
-            history.prefer_told();
+            history.prefer_certain();
             let request = |line: &LogLine<'_>| line.source("refs/heads/b", &remotes()) == Source::Request;
             assert!(log.lines().all(|line| line.is_fetch() || !request(&line)));
         });

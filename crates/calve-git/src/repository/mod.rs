@@ -11,8 +11,8 @@ pub(crate) mod references;
 mod remote_branches;
 mod remotes;
 mod rewritten;
-pub(crate) mod standing;
 pub(crate) mod state;
+pub(crate) mod status;
 mod unopened;
 pub(crate) mod worktree;
 

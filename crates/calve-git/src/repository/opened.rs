@@ -13,8 +13,8 @@ use crate::repository::operation::returning;
 use crate::repository::origins::{Origins, decide};
 use crate::repository::reference_list::References;
 use crate::repository::references::{Refspec, refspecs};
-use crate::repository::standing::WorktreeState;
 use crate::repository::state::{self, LinkedWorktree};
+use crate::repository::status::WorktreeState;
 use crate::repository::unopened::unopened;
 use crate::repository::worktree::Worktree;
 use crate::settings::{FILES, REFERENCE_FORMAT, is_true, settings_of};
@@ -51,7 +51,7 @@ impl Repository {
         Self::asked_by(&Git::at(common).with("GIT_DIR", common), true)
     }
 
-    fn asked_by(git: &Git, is_told_where: bool) -> Result<Repository> {
+    fn asked_by(git: &Git, has_named_directory: bool) -> Result<Repository> {
         let start = git.directory();
         // At once: git takes longer to start than to answer.
         let (places, settings, references, worktrees) = std::thread::scope(|scope| {
@@ -64,7 +64,7 @@ impl Repository {
         let (common, own, here) = match places {
             Ok((common, own, here)) => {
                 // With GIT_DIR set, git takes any directory for a worktree.
-                let here = here.filter(|_| !is_told_where);
+                let here = here.filter(|_| !has_named_directory);
                 (fs_err::canonicalize(start.join(common))?, real(&own), here)
             }
             Err(Error::Git { said, .. }) => return Err(unopened(start, &said)),
@@ -73,7 +73,7 @@ impl Repository {
         let (settings, mut worktrees) = (settings?, worktrees?);
         state::look(&common, here.as_deref().map(|here| (here, own.as_path())), &mut worktrees)?;
         for worktree in &mut worktrees {
-            let place = if let WorktreeState::Moved(place) = &worktree.standing { place } else { &worktree.path };
+            let place = if let WorktreeState::Moved(place) = &worktree.status { place } else { &worktree.path };
             worktree.is_here = here.as_ref() == Some(place);
         }
         let settings = parse_settings(&settings);
@@ -204,7 +204,7 @@ impl Repository {
     /// Finds a worktree by its branch, its path, or the last name of its path.
     pub(crate) fn find(&self, what: &Path) -> Result<&Worktree> {
         let there = real(&self.asked_from.join(what));
-        let by_path = |worktree: &&Worktree| match &worktree.standing {
+        let by_path = |worktree: &&Worktree| match &worktree.status {
             WorktreeState::Moved(here) => real(here) == there || worktree.path == there,
             _ => real(&worktree.path) == there,
         };
@@ -222,16 +222,16 @@ impl Repository {
     }
 
     pub(crate) fn linked(&self, worktree: &Worktree) -> Result<LinkedWorktree> {
-        let opened = match (&worktree.standing, &worktree.entry) {
+        let opened = match (&worktree.status, &worktree.entry) {
             (WorktreeState::Intact, Some(entry)) => LinkedWorktree::open(entry, &worktree.path),
-            (standing, _) => Err(standing.clone()),
+            (status, _) => Err(status.clone()),
         };
-        opened.map_err(|standing| standing.refusal(&worktree.path))
+        opened.map_err(|status| status.refusal(&worktree.path))
     }
 
     pub(crate) fn find_usable(&self, what: &Path) -> Result<&Worktree> {
         let found = self.find(what)?;
-        found.standing.problem(&found.path).map_or(Ok(found), Err)
+        found.status.problem(&found.path).map_or(Ok(found), Err)
     }
 
     /// Refuses the copy of a linked worktree, in which git would work on the original's files.
@@ -241,7 +241,7 @@ impl Repository {
         if own.parent() != Some(&self.common.join("worktrees")) {
             return Ok(());
         }
-        LinkedWorktree::open(own, here).map(|_| ()).map_err(|standing| standing.refusal(here))?;
+        LinkedWorktree::open(own, here).map(|_| ()).map_err(|status| status.refusal(here))?;
         if state::check_original(own, here)? {
             return Ok(());
         }

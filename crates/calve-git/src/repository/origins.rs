@@ -250,7 +250,7 @@ impl Origins {
         let entries = marked.into_iter().filter_map(|one| one.entry.as_deref());
         entries.for_each(|directory| of_others.read(&Log::new(directory, "HEAD"), &self.remotes));
         history.made.retain(|commit| !of_others.made.contains(commit));
-        history.prefer_told();
+        history.prefer_certain();
         history
     }
 }

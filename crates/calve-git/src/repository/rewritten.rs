@@ -49,7 +49,7 @@ pub(crate) fn rewritten<'p>(
             let count = range.earlier.iter().filter(|commit| of_others.contains(*commit)).count();
             if count == 0 && range.certainty != Certainty::Unknown {
                 own.extend(&range.made);
-            } else if count == range.earlier.len() && count > 0 && range.certainty == Certainty::Told {
+            } else if count == range.earlier.len() && count > 0 && range.certainty == Certainty::Reported {
                 foreign.extend(&range.made);
             } else {
                 let kept = match &mut kept {

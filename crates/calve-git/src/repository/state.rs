@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::paths::{plain, pointed_to, pointer_in, real};
 use crate::remedy::Remedy;
 use crate::repository::entries;
-use crate::repository::standing::WorktreeState;
+use crate::repository::status::WorktreeState;
 use crate::repository::worktree::Worktree;
 
 /// A linked worktree of this repository, held open. Only [`LinkedWorktree::open`] makes one, and it checks both ends.
@@ -118,7 +118,7 @@ fn main_root(common: &Path, here: Option<(&Path, &Path)>, entries: &[(PathBuf, P
     asked.or_else(|| entries.iter().filter_map(|(_, entry)| entries::noted(entry, entries::DONOR)).find(leads_to_it))
 }
 
-/// Sets each worktree's standing and entry, and the main one's path. `here`: where git was asked, and its entry.
+/// Sets each worktree's status and entry, and the main one's path. `here`: where git was asked, and its entry.
 pub(crate) fn look(common: &Path, here: Option<(&Path, &Path)>, worktrees: &mut [Worktree]) -> Result<(), Error> {
     let entries = entries::by_worktree(common)?;
     if let Some(main) = worktrees.iter_mut().find(|one| one.is_main && !one.is_bare && real(&one.path) == common)
@@ -132,7 +132,7 @@ pub(crate) fn look(common: &Path, here: Option<(&Path, &Path)>, worktrees: &mut 
         // git does not say which line of its list is which entry.
         let entry = of_it.iter().find(|entry| has_head_of(entry, worktree)).or(of_it.first()).copied();
         worktree.entry = entry.cloned();
-        worktree.standing = match (entry, of_it.len()) {
+        worktree.status = match (entry, of_it.len()) {
             (Some(entry), 1) => LinkedWorktree::open(entry, &worktree.path).err().unwrap_or_default(),
             (Some(_), _) => WorktreeState::Duplicate,
             // Removed since git listed it.
@@ -141,15 +141,15 @@ pub(crate) fn look(common: &Path, here: Option<(&Path, &Path)>, worktrees: &mut 
             }
             (None, _) => WorktreeState::Unseen("cannot find its entry in the repository".into()),
         };
-        if let Some(entry) = entry.filter(|_| worktree.standing != WorktreeState::Intact) {
-            if let Some(root) = moved_to(entry, here, &worktree.standing) {
-                worktree.standing = WorktreeState::Moved(root);
+        if let Some(entry) = entry.filter(|_| worktree.status != WorktreeState::Intact) {
+            if let Some(root) = moved_to(entry, here, &worktree.status) {
+                worktree.status = WorktreeState::Moved(root);
             } else if let Some((mount_point, record)) = entries::unmounted(entry) {
-                worktree.standing = WorktreeState::Unmounted { mount_point, record };
+                worktree.status = WorktreeState::Unmounted { mount_point, record };
             }
         }
         worktree.is_unfinished = entry.is_some_and(|entry| entry.join(entries::DATA_SOURCE).exists());
-        worktree.is_gone = worktree.standing == WorktreeState::Gone;
+        worktree.is_gone = worktree.status == WorktreeState::Gone;
     }
     Ok(())
 }
@@ -160,10 +160,10 @@ fn has_head_of(entry: &Path, worktree: &Worktree) -> bool {
     text.is_some_and(|text| Some(text.trim_end()) == branch.as_deref().or(worktree.head.as_deref()))
 }
 
-/// Returns where a worktree with this listed standing was moved to, if Calve has run or git was asked there.
-fn moved_to(entry: &Path, here: Option<(&Path, &Path)>, standing: &WorktreeState) -> Option<PathBuf> {
+/// Returns where a worktree with this listed status was moved to, if Calve has run or git was asked there.
+fn moved_to(entry: &Path, here: Option<(&Path, &Path)>, status: &WorktreeState) -> Option<PathBuf> {
     let asked = here.filter(|(_, own)| *own == entry).map(|(root, _)| root.to_path_buf());
-    let noted = match standing {
+    let noted = match status {
         WorktreeState::Gone | WorktreeState::Foreign(_) | WorktreeState::Replaced(_) | WorktreeState::Duplicate => {
             entries::noted(entry, entries::MOVED)
         }
@@ -190,7 +190,7 @@ fn no_directory(entry: &Path, path: &Path) -> WorktreeState {
             match fs_err::canonicalize(path).map(|real| (LinkedWorktree::open(entry, &real), real)) {
                 Ok((Ok(_), real)) => WorktreeState::Linked(real),
                 // It may be the worktree.
-                Ok((Err(standing @ WorktreeState::Unseen(_)), _)) => standing,
+                Ok((Err(status @ WorktreeState::Unseen(_)), _)) => status,
                 _ => WorktreeState::Replaced("a link"),
             }
         }

@@ -2,12 +2,12 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use calve_core::internal::ShownPath;
-use calve_core::internal::json::{As, ReceiptPath};
+use calve_core::internal::json::{As, ReceiptPath, Text};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::remedy::Remedy;
-use crate::repository::standing::WorktreeState;
+use crate::repository::status::WorktreeState;
 use crate::trust::Provenance;
 
 /// A worktree, as `git worktree list` has it.
@@ -44,9 +44,9 @@ pub struct Worktree {
     #[serde(rename = "untrusted", with = "As::<bool>")]
     pub provenance: Provenance,
     /// Whether the directory at the path is the worktree: `intact` if it is.
-    #[serde(with = "As::<&'static str>")]
+    #[serde(rename = "standing", with = "As::<Text>")]
     #[cfg_attr(feature = "schema", schemars(extend("enum" = <WorktreeState as strum::VariantNames>::VARIANTS)))]
-    pub standing: WorktreeState,
+    pub status: WorktreeState,
     /// It lacks its ports and data: the command that makes it is still running, or was killed.
     #[serde(skip)]
     pub is_unfinished: bool,
@@ -58,13 +58,13 @@ pub struct Worktree {
 impl Worktree {
     /// Returns whether it exists and has files.
     pub fn is_usable(&self) -> bool {
-        !self.is_bare && self.standing == WorktreeState::Intact
+        !self.is_bare && self.status == WorktreeState::Intact
     }
 
     pub fn problem(&self) -> Option<Error> {
         let unfinished =
             || Error::refused(format!("`{}` is unfinished", ShownPath(&self.path)), Remedy::FinishWorktree);
-        self.standing.problem(&self.path).or_else(|| self.is_unfinished.then(unfinished))
+        self.status.problem(&self.path).or_else(|| self.is_unfinished.then(unfinished))
     }
 
     pub(crate) fn check_unlocked(&self, remedy: Remedy) -> Result<()> {

@@ -38,6 +38,6 @@ pub use remove::{
 pub use tracked::{NotClonedFiles, NotClonedReason, TrackedCounts};
 pub use unsaved::{KeptFiles, UnsavedReceipt};
 
-pub use crate::repository::standing::WorktreeState;
+pub use crate::repository::status::WorktreeState;
 pub use crate::repository::{Worktree, list as list_of_git};
 pub use crate::unsaved_item::{IgnoredFile, LooseCommits, UnsavedItem};

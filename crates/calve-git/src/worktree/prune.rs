@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::remedy::Remedy;
 use crate::repository::Repository;
-use crate::repository::standing::WorktreeState;
+use crate::repository::status::WorktreeState;
 use crate::unsaved_item::UnsavedItem;
 use crate::worktree::add::target;
 use crate::worktree::registration::{self, sweep};
@@ -93,10 +93,10 @@ impl PruneReport {
     fn find_gone(&mut self, repository: &Repository) -> Vec<(PathBuf, PathBuf)> {
         let mut gone = Vec::new();
         for worktree in repository.worktrees.iter().filter(|worktree| worktree.locked.is_none()) {
-            let (Some(entry), Some(problem)) = (&worktree.entry, worktree.standing.problem(&worktree.path)) else {
+            let (Some(entry), Some(problem)) = (&worktree.entry, worktree.status.problem(&worktree.path)) else {
                 continue;
             };
-            let forgettable = match worktree.standing {
+            let forgettable = match worktree.status {
                 WorktreeState::Gone | WorktreeState::Foreign(_) | WorktreeState::Replaced(_) => {
                     unsaved::of_entry(repository, worktree, entry)
                         .and_then(|items| unsaved::check_none_lost(&worktree.path, true, &items))

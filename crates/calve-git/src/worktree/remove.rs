@@ -23,8 +23,8 @@ use crate::repository::entries;
 use crate::repository::logs::Log;
 use crate::repository::operation::{holding, names_one};
 use crate::repository::reference_list::References;
-use crate::repository::standing::WorktreeState;
 use crate::repository::state::LinkedWorktree;
+use crate::repository::status::WorktreeState;
 use crate::repository::{self, Repository, Worktree};
 use crate::unsaved_item::{IgnoredFile, UnsavedItem};
 use crate::worktree::registration;
@@ -222,9 +222,9 @@ impl<'r> Going<'r> {
         if let Some(named) = worktree.entry.as_deref().and_then(entries::branch_in) {
             worktree.branch = Some(named);
         }
-        let linked = match worktree.standing {
+        let linked = match worktree.status {
             WorktreeState::Gone => None,
-            _ => Some(repository.linked(&worktree).map_err(|error| match worktree.standing {
+            _ => Some(repository.linked(&worktree).map_err(|error| match worktree.status {
                 WorktreeState::Intact if is_missing(&worktree.path) => removed_meanwhile(&worktree),
                 _ => error,
             })?),

@@ -19,8 +19,8 @@ pub(super) fn tls() -> Result<TlsConfig, Error> {
         && has_none(&value)
     {
         // The loader takes an empty `SSL_CERT_FILE` for a file without a name.
-        let is_told = |error: &&rustls_native_certs::Error| !matches!(&error.kind, ErrorKind::Io { path, .. } if is_nameless(path));
-        let reason = found.errors.iter().find(is_told);
+        let is_reported = |error: &&rustls_native_certs::Error| !matches!(&error.kind, ErrorKind::Io { path, .. } if is_nameless(path));
+        let reason = found.errors.iter().find(is_reported);
         let reason = reason.map_or_else(|| "it has no certificate".to_owned(), ToString::to_string);
         return Err(Error::Certificates { variable, value: value.into(), reason });
     }

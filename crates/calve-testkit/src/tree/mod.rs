@@ -1,6 +1,6 @@
-mod everything;
-mod random;
-mod shapes;
+pub(crate) mod everything;
+pub(crate) mod random;
+pub(crate) mod shapes;
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -13,9 +13,6 @@ use fs_err as fs;
 use fs_err::os::unix::fs::symlink;
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags};
 
-pub use self::everything::everything;
-pub use self::random::random;
-pub use self::shapes::{Shape, deep, node_modules_like, remove_deep, wide};
 use crate::must::{must, run};
 use crate::sys;
 

@@ -288,7 +288,7 @@ pub(crate) struct CpArguments {
     #[arg(long, value_name = "PROPERTY", value_parser = NameParser(&["instant", "cow", "stable"], str::parse::<Requirement>), hide_possible_values = true)]
     pub(crate) require: Vec<Requirement>,
     /// Use this strategy of those below, or fail [default: the fastest]
-    #[arg(long, value_name = "NAME", value_parser = NameParser(&["spare", "snapshot", "clonefile", "reflink", "copy", "hardlink"], strategy), hide_possible_values = true)]
+    #[arg(long, value_name = "NAME", value_parser = NameParser(Strategy::NAMES, strategy), hide_possible_values = true)]
     pub(crate) strategy: Option<Strategy>,
     /// Exclude entries, in .gitignore syntax (repeatable) [default: none]
     ///

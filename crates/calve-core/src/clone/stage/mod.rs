@@ -1,7 +1,7 @@
 //! A tree made under a hidden name and then published: one clone, or a caller's mix of several clones and its own work.
 
 mod from_spare;
-mod supersede;
+pub(crate) mod supersede;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -21,6 +21,7 @@ use crate::options::{CloneOptions, Durability};
 use crate::remove::delete::{Deletion, delete};
 use crate::report::{CloneReport, TrashedTree, Warning};
 use crate::staging::{Leftover, RootKind, Staging};
+use crate::strategy::IN_ORDER;
 use crate::strategy::criteria::{Criteria, RefusalReason};
 use crate::strategy::facts::{Facts, created_in};
 use crate::strategy::method::{ClonePart, Failure, Job, Method, Outcome, StrategyRun, WholeRoot};
@@ -39,18 +40,14 @@ use crate::vocabulary::operation::Operation;
 use crate::vocabulary::reason::WarningCode;
 use crate::vocabulary::strategy::{Choice, Refusal, Requirement, Strategy};
 
-pub use supersede::supersede;
-
-/// The report of [`stage_in`] and [`supersede`].
 #[derive(Debug, Default)]
 pub struct StageReport {
     /// The entry that [`ExistingDestination::Replace`] moved away.
     pub trashed: Option<TrashedTree>,
-    /// The old tree that [`supersede`] kept, because both it and its replacement were written to.
+    /// The old tree that [`supersede`](supersede::supersede) kept, because both it and its replacement were written to.
     pub kept: Option<PathBuf>,
     /// There is trash beside the destination: work for [`crate::reap`].
     pub trash_waits: bool,
-    /// Anything else that the user should know.
     pub warnings: Vec<Warning>,
 }
 
@@ -204,7 +201,7 @@ impl<'p> StagedTree<'p> {
 
     fn clone_part(&mut self, part: &ClonePart<'_>) -> Result<StrategyRun, Error> {
         let run = self.run(part)?;
-        if run.strategy == Strategy::Snapshot {
+        if run.strategy.is_at_once() {
             let deletion = Deletion::from_options(part.options);
             match part.exclude.is_empty() {
                 true => scrub_own(self.root()?, part.dst, &places_of_own(part), part.notes, &deletion)?,
@@ -224,7 +221,8 @@ impl<'p> StagedTree<'p> {
         criteria.excludes &= self.root_kind != RootKind::Subvolume;
         let mut refused = Vec::new();
         if self.staging.root().is_some() {
-            refused.push(RefusalReason::new("it goes into an existing tree").by(Strategy::Snapshot));
+            let at_once = IN_ORDER.iter().map(|method| method.strategy).filter(|strategy| strategy.is_at_once());
+            refused.extend(at_once.map(|strategy| RefusalReason::new("it goes into an existing tree").by(strategy)));
         }
         let mut created = None;
         loop {
@@ -279,7 +277,7 @@ impl<'p> StagedTree<'p> {
         let (method, mut refused) =
             chosen.map_err(|error| without_spare(error, no_spare.clone(), source, self.options))?;
         refused.splice(0..0, no_spare.map(|reason| reason.by(Strategy::Spare)));
-        if self.options.requires(Requirement::Stable) && method.strategy != Strategy::Snapshot {
+        if self.options.requires(Requirement::Stable) && !method.strategy.is_at_once() {
             watchable(source, self.options.mounts)?;
         }
         Ok((Some(method), refused))

@@ -41,7 +41,7 @@ pub(crate) fn contain(
     lock: BorrowedFd<'_>,
     working_directory: &Path,
 ) -> Result<Steps> {
-    let (told, tell) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    let (steps, tell) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
     // A directory outside the tree stays as it is, even if no path leads there any more.
     let here = working_directory.starts_with(paths[0]).then(|| text(working_directory));
@@ -68,7 +68,7 @@ pub(crate) fn contain(
     unsafe {
         command.pre_exec(enter);
     }
-    Ok(Steps(told))
+    Ok(Steps(steps))
 }
 
 /// Gives this process mounts of its own; without privilege, in a user namespace that maps this user to itself.

@@ -67,7 +67,7 @@ impl XattrTarget<'_> {
 }
 
 /// Copies metadata. One per worker, so that its buffers need no lock.
-pub(crate) struct Keeper<'a> {
+pub(crate) struct MetadataKeeper<'a> {
     created: NewFileDefaults,
     plain: Option<&'a PlainCopy>,
     /// The source may be an overlay's upper directory, whose own attributes are not kept.
@@ -84,7 +84,7 @@ const CAPABILITY: &CStr = c"security.capability";
 const SET_ID: RawMode = 0o6000;
 const ALL_MODE_BITS: RawMode = 0o7777;
 
-impl<'a> Keeper<'a> {
+impl<'a> MetadataKeeper<'a> {
     pub(crate) fn new(created: NewFileDefaults, plain: Option<&'a PlainCopy>, notes: &'a Notes) -> Self {
         Self { created, plain, of_upper: false, notes, names: Vec::new(), value: Vec::new(), refused: Vec::new() }
     }
@@ -257,9 +257,9 @@ pub(crate) fn keep_directory<'a>(
     times: HeldTimes,
     plain: Option<&'a PlainCopy>,
     notes: &'a Notes,
-) -> Result<Keeper<'a>, Fault> {
+) -> Result<MetadataKeeper<'a>, Fault> {
     let created = NewFileDefaults { uid: now.st_uid, gid: now.st_gid, mask: 0o777, times };
-    let mut keeper = Keeper::new(created, plain, notes);
+    let mut keeper = MetadataKeeper::new(created, plain, notes);
     let (src, dst) = (XattrTarget::Open(src), XattrTarget::Open(dst));
     keeper.load_xattrs(src)?;
     keeper.keep(src, dst, stat, None, &Default::default)?;

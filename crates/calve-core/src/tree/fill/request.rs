@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::contents::ContentsMethod;
-use super::metadata::{Fault, FaultSide, Keeper, NewFileDefaults};
+use super::metadata::{Fault, FaultSide, MetadataKeeper, NewFileDefaults};
 use crate::error::Error;
 use crate::options::CloneOptions;
 use crate::report::{Bytes, Entries};
@@ -98,8 +98,8 @@ impl<'a> Fill<'a> {
         !is_same_inode && !self.is_upper && options.frozen.is_none() && options.plain.is_none()
     }
 
-    pub(super) fn keeper(&self) -> Keeper<'a> {
-        let mut keeper = Keeper::new(self.created, self.options.internal.plain.as_ref(), self.notes);
+    pub(super) fn keeper(&self) -> MetadataKeeper<'a> {
+        let mut keeper = MetadataKeeper::new(self.created, self.options.internal.plain.as_ref(), self.notes);
         keeper.of_upper = self.is_upper;
         keeper
     }

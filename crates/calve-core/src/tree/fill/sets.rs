@@ -38,7 +38,7 @@ impl FillWorker<'_> {
         }
         let holds_back = std::mem::replace(&mut self.holds_back, false);
         let mut in_directory = ListedSets::default();
-        if sets.keys().any(FileSet::is_told_by_others) {
+        if sets.keys().any(FileSet::is_known_by_others) {
             in_directory
                 .renew(at.src)
                 .map_err(|errno| self.src_error(Operation::ReadDirectory, &at.node.path(), errno))?;
@@ -62,7 +62,7 @@ impl FillWorker<'_> {
             let first = names.next();
             names.all(|name| Some(name) == first)
         };
-        if set.is_told_by_others() && is_alone() {
+        if set.is_known_by_others() && is_alone() {
             return listed.iter().try_for_each(|name| self.entry(at.entry(name), FileType::RegularFile, later));
         }
         let (mut pause, mut found) = (FIRST_PAUSE, BTreeSet::new());

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::contents::{Flush, Mover};
 use super::groups::AllocationGroups;
 use super::hard_links::Links;
-use super::metadata::Keeper;
+use super::metadata::MetadataKeeper;
 use super::request::{Fill, FillTally};
 use super::set_tries::SetTries;
 use crate::error::Error;
@@ -125,7 +125,7 @@ pub(super) struct FillWorker<'f> {
     pub(super) fill: &'f Fill<'f>,
     pub(super) shared: &'f FillState,
     pub(super) pool: &'f Pool<Task>,
-    pub(super) keeper: Keeper<'f>,
+    pub(super) keeper: MetadataKeeper<'f>,
     pub(super) mover: Mover<'f>,
     pub(super) tally: FillTally,
     pub(super) listing: ListingBuffer,

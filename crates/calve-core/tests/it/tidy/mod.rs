@@ -153,9 +153,10 @@ fn examples_are_run() {
 
 #[test]
 fn files_stay_readable() {
-    let mut found = Vec::new();
+    let (mut found, mut lengths) = (Vec::new(), Vec::new());
     for source in sources() {
         let length = source.text.lines().count();
+        lengths.extend(is_product(&source).then_some(length));
         if length > 600 {
             found.push(format!("{}: {length} lines", source.path.display()));
         }
@@ -168,6 +169,9 @@ fn files_stay_readable() {
         }
     }
     assert_none(&found, "files are short and named after their subject");
+    let half = lengths.len() / 2;
+    let (_, median, _) = lengths.select_nth_unstable(half);
+    assert!(*median <= 120, "half of the files have more than {median} lines");
 }
 
 #[test]
@@ -200,7 +204,8 @@ fn functions_fit_on_two_screens() {
 fn begins_function(line: &str) -> bool {
     let words = line.split_whitespace().take_while(|word| !word.starts_with("fn"));
     let is_qualifier = |word: &str| {
-        ["pub", "const", "unsafe", "extern"].iter().any(|known| word.starts_with(known)) || word.starts_with('"')
+        ["pub", "const", "async", "unsafe", "extern"].iter().any(|known| word.starts_with(known))
+            || word.starts_with('"')
     };
     line.contains("fn ") && words.clone().all(is_qualifier) && line.split_whitespace().nth(words.count()) == Some("fn")
 }
@@ -209,9 +214,22 @@ fn begins_function(line: &str) -> bool {
 #[test]
 fn functions_say_what_they_do() {
     let vague = |line: &str| ["fn of(", "fn one(", "fn settle("].iter().any(|name| line.contains(name));
-    let is_product =
-        |source: &Source| source.path.iter().nth(2).unwrap() == "src" && !source.is_in("crates/calve-testkit");
     assert_none(&lines(is_product, vague), "a function is named after what it does");
+}
+
+/// Names that several types would have, unless they are qualified, as in `BenchVariant` and `LeasedPort`.
+#[test]
+fn types_are_told_apart_by_their_names() {
+    let vague = ["Way", "Side", "Row", "State", "Port", "Target", "Contents", "Keeper", "Holder", "Beginning"];
+    let is_vague = |line: &str| {
+        let words: Vec<&str> = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_').collect();
+        words.windows(2).any(|pair| ["struct", "enum", "trait"].contains(&pair[0]) && vague.contains(&pair[1]))
+    };
+    assert_none(&lines(is_product, is_vague), "a type has a qualified name");
+}
+
+fn is_product(source: &Source) -> bool {
+    source.path.iter().nth(2).unwrap() == "src" && !source.is_in("crates/calve-testkit")
 }
 
 #[test]
@@ -219,7 +237,8 @@ fn names_and_words() {
     let this = Path::new("crates/calve-core/tests/it/tidy/mod.rs");
     let mut found = Vec::new();
     for source in sources().iter().filter(|source| source.path != this) {
-        for (index, line) in source.text.lines().enumerate() {
+        let path = source.path.display().to_string();
+        for (number, line) in [&*path].into_iter().chain(source.text.lines()).enumerate() {
             let wrong = [
                 ("fn get_", "a getter has no `get_`"),
                 ("TODO", "unfinished"),
@@ -231,27 +250,34 @@ fn names_and_words() {
                 ("LastLook", "it is called before publishing"),
                 ("still_wanted", "it checks whether the caller has cancelled"),
                 ("KnownSource", "a watched listing"),
-                ("KnownDonor", "a donor that is watched"),
+                ("KnownState", "a `RecordedState`"),
+                ("KnownEntry", "a `ListedEntry`"),
+                ("/known.rs", "it is `watched_listing.rs`"),
+                ("/ahead.rs", "it is `pending_stack.rs`, or `early_clones.rs`"),
+                ("/choose.rs", "it is `strategy/select.rs`"),
+                ("/strategy_run.rs", "it is in `strategy/`"),
+                ("/bare.rs", "it is `baseline.rs`"),
+                ("/standing.rs", "it is `status.rs`"),
+                ("src/spare/", "it is `claim/`, or `spares/`"),
                 ("is_ahead", "it is speculative"),
-                ("struct Row", "the runs of a workload, variant or step"),
                 ("Reuse::of", "constructors say what they make it from"),
                 ("Summary::of", "constructors say what they make it from"),
                 ("remedies.ts", "remedies have their words in Rust"),
                 ("has_no_keeper", "worktrees have ids"),
-                ("DoomedService", "a `PendingRemoval`"),
+                ("Doom", "it is a `PendingRemoval`, or emptied"),
                 ("BareServer", "a `BaselineServer`"),
                 ("RegistryPlace", "a `RegistrySlot`"),
                 ("KnownDonor", "a `WatchedDonor`"),
                 ("leaves_secrets", "`Secrets` decides"),
                 ("StagedWorktree", "`AddedFiles`, planned or made"),
-                ("untold", "it is unknown"),
-                ("enum Beginning", "a `BaseState`"),
+                ("ntold", "it is unknown"),
+                ("Told", "it is reported"),
                 ("Holder", "a `WorktreeId`"),
             ];
             // The name that a trait of the protocol's SDK has.
             let line = line.replace("fn get_info(&self) -> ServerConfig", "");
             for (word, why) in wrong.iter().filter(|(word, _)| line.contains(word)) {
-                found.push(format!("{}:{}: `{word}`: {why}", source.path.display(), index + 1));
+                found.push(format!("{path}:{number}: `{word}`: {why}"));
             }
         }
     }
@@ -310,6 +336,9 @@ fn the_front_door_is_small() {
     let lists: Vec<&str> = root.split("\npub use ").skip(1).map(|text| text.split(';').next().unwrap()).collect();
     let names: usize =
         lists.iter().map(|list| list.split(',').filter(|name| !name.trim().trim_matches('}').is_empty()).count()).sum();
+    let kinds = ["fn", "struct", "enum", "trait", "type", "const", "static", "union"];
+    let own = root.lines().filter_map(|line| line.strip_prefix("pub ")?.split(' ').next());
+    let names = names + own.filter(|kind| kinds.contains(kind)).count();
     assert!(lists.len() > 5 && !lists.iter().any(|list| list.ends_with('*')), "{lists:?}");
     assert!(names <= 30, "{names} names are at the root of calve-core: {lists:?}");
 }
@@ -334,7 +363,7 @@ fn the_map_names_what_is_there() {
 #[test]
 fn comments_name_things() {
     // May only become smaller.
-    const BUDGET: usize = 140;
+    const BUDGET: usize = 67;
     let words = ["nobody", "somebody", "whoever", "is told", "is none", "as far as", "what is", "what was"];
     let is_end = |text: Option<char>| !text.is_some_and(char::is_alphanumeric);
     let mut found = Vec::new();

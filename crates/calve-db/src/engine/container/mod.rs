@@ -1,7 +1,7 @@
 //! Servers in containers: the program of an image, on a data directory of this machine. A container has a random name,
 //! and labels with its home and slot. Calve removes only a container with all three.
 
-mod process;
+pub(crate) mod process;
 mod runtime;
 
 use std::ffi::{OsStr, OsString};
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
+use crate::engine::address::Address;
 use crate::engine::{connection, setting};
 use crate::error::{Error, Result};
 use crate::files::account::Account;
@@ -20,7 +21,6 @@ use crate::files::private;
 use crate::files::random;
 use crate::sys;
 
-pub(crate) use process::ServerProcess;
 pub use runtime::RUNTIMES;
 pub(crate) use runtime::{Image, environment, look_at};
 
@@ -117,14 +117,15 @@ impl Container {
     }
 
     /// Registers the first process of a Docker container. Podman's is a descendant of the process that started it.
-    pub(crate) fn find_first_process(&self, socket: &Path) {
+    pub(crate) fn find_first_process(&self, server: &Address) {
         // Each query is a process, and before the server listens nothing needs the answer.
+        let socket = &server.socket;
         if !self.image.is_docker() || connection::first_processes().contains_key(socket) || !socket.exists() {
             return;
         }
-        let told = self.image.ask(["inspect", "--type=container", "--format", "{{.State.Pid}}", &self.name]);
-        if let Some(pid) = told.ok().and_then(|told| told.trim().parse().ok()).filter(|pid| *pid != 0) {
-            connection::first_processes().insert(socket.to_path_buf(), pid);
+        let answer = self.image.ask(["inspect", "--type=container", "--format", "{{.State.Pid}}", &self.name]);
+        if let Some(pid) = answer.ok().and_then(|pid| pid.trim().parse().ok()).filter(|pid| *pid != 0) {
+            connection::first_processes().insert(socket.clone(), pid);
         }
     }
 

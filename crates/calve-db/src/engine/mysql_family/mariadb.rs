@@ -14,23 +14,9 @@ const FAST: &[&str] = &["--innodb-flush-log-at-trx-commit=2", "--skip-innodb-dou
 
 const DURABLE: &[&str] = &["--innodb-flush-log-at-trx-commit=1", "--innodb-doublewrite"];
 
-/// Native AIO is off: with many servers `io_setup` fails, after retrying for seconds. The last ones keep the server
-/// from contacting other machines.
-const FIXED: &[&str] = &[
-    LOG_SIZE,
-    "--innodb-flush-method=fsync",
-    "--skip-innodb-use-native-aio",
-    "--innodb-buffer-pool-size=64M",
-    "--skip-innodb-buffer-pool-dump-at-shutdown",
-    "--skip-innodb-buffer-pool-load-at-startup",
-    "--skip-performance-schema",
-    "--key-buffer-size=1M",
-    "--aria-pagecache-buffer-size=8M",
-    "--skip-log-bin",
-    "--skip-name-resolve",
-    "--skip-slave-start",
-    "--event-scheduler=OFF",
-];
+/// The last one keeps the server from contacting other machines.
+const FIXED: &[&str] =
+    &[LOG_SIZE, "--innodb-flush-method=fsync", "--aria-pagecache-buffer-size=8M", "--skip-slave-start"];
 
 /// Returns the first words of the command that fills a data directory. `base`: the installation.
 pub(super) fn init(base: &Path, is_there: &dyn Fn(&Path) -> bool) -> Result<Vec<OsString>> {

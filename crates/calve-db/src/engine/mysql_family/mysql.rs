@@ -17,45 +17,31 @@ const FAST: &[&str] =
 const DURABLE: &[&str] =
     &["--innodb-flush-log-at-trx-commit=1", "--innodb-flush-method=fsync", "--innodb-doublewrite=ON"];
 
-/// For initialisation too. Native AIO is off: with many servers `io_setup` fails, after retrying for seconds.
-const STORAGE: &[&str] = &[
-    LOG_SIZE,
-    OLD_LOG_SIZE,
-    "--skip-innodb-use-native-aio",
-    "--innodb-buffer-pool-size=64M",
-    "--skip-innodb-buffer-pool-dump-at-shutdown",
-    "--skip-log-bin",
-    "--loose-mysqlx=OFF",
-    "--secure-file-priv=NULL",
-];
+/// For initialisation too.
+const SETUP: &[&str] = &[LOG_SIZE, OLD_LOG_SIZE, "--loose-mysqlx=OFF", "--secure-file-priv=NULL"];
 
 /// Persisted globals are off: `SET PERSIST` would override the command line. The last ones keep the server from
 /// contacting other machines. The names of replication differ between versions.
 const FIXED: &[&str] = &[
-    "--skip-innodb-buffer-pool-load-at-startup",
-    "--skip-performance-schema",
-    "--key-buffer-size=1M",
     // Reports a recovery, which is a note.
     "--log-error-verbosity=3",
     "--persisted-globals-load=OFF",
-    "--skip-name-resolve",
     "--loose-skip-slave-start",
     "--loose-skip-replica-start",
     "--loose-group-replication-start-on-boot=OFF",
-    "--event-scheduler=OFF",
 ];
 
 /// A template has its certificates and keys, so that none of its servers makes them.
 const KEYS_ARE_THERE: &[&str] = &["--auto-generate-certs=OFF", "--caching-sha2-password-auto-generate-rsa-keys=OFF"];
 
-pub(super) fn init(program: &Path) -> Vec<OsString> {
+pub(super) fn init(program: &Path, storage: &[&str]) -> Vec<OsString> {
     let mut command = vec![program.into(), "--no-defaults".into(), "--initialize-insecure".into()];
-    command.extend(STORAGE.iter().chain(FAST).map(OsString::from));
+    command.extend([storage, SETUP, FAST].concat().into_iter().map(OsString::from));
     command
 }
 
 pub(super) fn options(purpose: Purpose) -> Vec<&'static str> {
     let keys = if purpose.is_on_a_template() { KEYS_ARE_THERE } else { &[] };
     let flushing = if purpose == Purpose::Keep { DURABLE } else { FAST };
-    [STORAGE, flushing, FIXED, keys].concat()
+    [SETUP, flushing, FIXED, keys].concat()
 }

@@ -5,27 +5,10 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::files::directory::{Directory, SMALL_BYTES};
 
-/// The option groups that MariaDB's and MySQL's own clients read.
-const CLIENTS: &[&str] = &[
-    "client",
-    "client-server",
-    "client-mariadb",
-    "mariadb-client",
-    "mysql",
-    "mariadb",
-    "mysqladmin",
-    "mariadb-admin",
-    "mysqldump",
-    "mariadb-dump",
-    "mysqlimport",
-    "mariadb-import",
-    "mysqlcheck",
-    "mariadb-check",
-    "mysqlshow",
-    "mariadb-show",
-    "mysqlslap",
-    "mariadb-slap",
-];
+/// The option groups that all clients read, and those of the two shells.
+const CLIENTS: &[&str] = &["client", "client-server", "client-mariadb", "mariadb-client", "mysql", "mariadb"];
+/// The other clients, without the beginnings of their names.
+const TOOLS: &[&str] = &["admin", "dump", "import", "check", "show", "slap"];
 const WHERE: &[&str] = &["host", "port", "socket", "protocol", "pipe"];
 const OF_THE_SYSTEM: &[&str] =
     &["/etc/my.cnf", "/etc/mysql/my.cnf", "/usr/local/etc/my.cnf", "/opt/homebrew/etc/my.cnf"];
@@ -51,7 +34,7 @@ fn check_file(path: &Path, options: &[&str], depth: usize) -> Result<()> {
     let mut is_for_clients = false;
     for line in text.lines().map(str::trim) {
         if let Some(group) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            is_for_clients = CLIENTS.contains(&group.0.trim());
+            is_for_clients = is_of_clients(group.0.trim());
         } else if let Some(directive) = line.strip_prefix('!') {
             if depth < DEEPEST {
                 included(directive).iter().try_for_each(|file| check_file(file, options, depth + 1))?;
@@ -61,6 +44,11 @@ fn check_file(path: &Path, options: &[&str], depth: usize) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn is_of_clients(group: &str) -> bool {
+    let tool = group.strip_prefix("mysql").or_else(|| group.strip_prefix("mariadb-"));
+    CLIENTS.contains(&group) || tool.is_some_and(|tool| TOOLS.contains(&tool))
 }
 
 fn included(directive: &str) -> Vec<PathBuf> {

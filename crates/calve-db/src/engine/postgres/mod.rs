@@ -226,7 +226,7 @@ impl Engine for Postgres {
             setting("config_file", config),
             setting("hba_file", users),
             setting("ident_file", names),
-            setting("unix_socket_directories", &instance.sockets),
+            setting("unix_socket_directories", instance.address.directory()),
             setting("port", instance.address.port.to_string()),
             setting("listen_addresses", listening),
         ];

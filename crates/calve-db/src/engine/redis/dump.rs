@@ -152,27 +152,27 @@ fn newest(data: &Directory) -> Result<Option<(i64, i64)>> {
 pub(super) struct Source {
     pub(super) is_append_only: bool,
     /// Names the files that were loaded and left out, if there are append-only files.
-    pub(super) told: Option<&'static str>,
+    pub(super) notice: Option<&'static str>,
 }
 
 /// Returns the files to load. A server that stops writing append-only files leaves them, so only times tell which files
 /// have the data. Copying may change times, but not the one inside the dump.
 pub(super) fn source(path: &Path) -> Result<Source> {
     let data = Directory::open(path)?;
-    let Some(newest) = newest(&data)? else { return Ok(Source { is_append_only: false, told: None }) };
-    let told = match data.stat(DUMP)? {
+    let Some(newest) = newest(&data)? else { return Ok(Source { is_append_only: false, notice: None }) };
+    let notice = match data.stat(DUMP)? {
         None => "took the data from the append-only files",
         Some(dump) => {
             let begun = head(&data)?.and_then(|head| head.begun_unix_s);
             let was_begun_before = begun.is_some_and(|begun| begun < newest.0);
             if written(dump) > newest && !was_begun_before {
-                let told = "took the data from `dump.rdb`, and left out the append-only files, which are older";
-                return Ok(Source { is_append_only: false, told: Some(told) });
+                let notice = "took the data from `dump.rdb`, and left out the append-only files, which are older";
+                return Ok(Source { is_append_only: false, notice: Some(notice) });
             }
             "took the data from the append-only files, and left out `dump.rdb`, which is not newer"
         }
     };
-    Ok(Source { is_append_only: true, told: Some(told) })
+    Ok(Source { is_append_only: true, notice: Some(notice) })
 }
 
 fn written(found: Stat) -> (i64, i64) {

@@ -93,7 +93,7 @@ impl Engine for Redis {
         self.program
     }
 
-    fn is_told_by_its_name(&self) -> bool {
+    fn is_known_by_name(&self) -> bool {
         // One file is `redis-server`, `redis-check-rdb`, `redis-check-aof` and, in some packages, `redis-cli`.
         true
     }
@@ -131,7 +131,7 @@ impl Engine for Redis {
         let mut text = String::from(FIXED);
         let mut set = |name: &str, value: &str| text.push_str(&format!("{name} {value}\n"));
         set("dir", &quoted(&instance.data));
-        set("unixsocket", &quoted(&instance.sockets.join(SOCKET)));
+        set("unixsocket", &quoted(&address.socket));
         match address.tcp_port {
             Some(port) => {
                 set("bind", "127.0.0.1");
@@ -180,7 +180,7 @@ impl Engine for Redis {
                 session.ask(&["CONFIG", "SET", "appendonly", "no"]).map_err(failed)?;
                 session.ask(&["SAVE"]).map_err(failed)?;
                 dump::remove_append_only_files(&instance.data_here)?;
-                Ok(source.told.map(str::to_owned).into_iter().collect())
+                Ok(source.notice.map(str::to_owned).into_iter().collect())
             }
             Purpose::Keep | Purpose::Serve | Purpose::Build => Ok(Vec::new()),
         }
@@ -231,9 +231,9 @@ impl Engine for Redis {
     fn written(&self, data: &Path, server: Option<&Address>) -> Option<String> {
         // While the files are turned off or being replaced, they lack clients' writes.
         if let Some(server) = server {
-            let told = Session::open(server, PATIENCE).ok()?.ask(&["INFO", "persistence"]).ok()?;
+            let answer = Session::open(server, PATIENCE).ok()?.ask(&["INFO", "persistence"]).ok()?;
             let complete = ["aof_enabled:1", "aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0"];
-            if !complete.iter().all(|wanted| told.lines().any(|line| line == *wanted)) {
+            if !complete.iter().all(|wanted| answer.lines().any(|line| line == *wanted)) {
                 return None;
             }
         }
@@ -296,9 +296,9 @@ fn until_rewritten(address: &Address, cancel: &CancelToken) -> Result<()> {
     while started.elapsed() < PATIENCE_TO_WRITE {
         unless_cancelled(cancel)?;
         // A session reads a limited amount, in a limited time, so each look has its own.
-        let told = Session::open(address, PATIENCE).and_then(|mut session| session.ask(&["INFO", "persistence"]));
-        let told = told.map_err(failed)?;
-        let tells = |line: &str| told.lines().any(|told| told == line);
+        let answer = Session::open(address, PATIENCE).and_then(|mut session| session.ask(&["INFO", "persistence"]));
+        let answer = answer.map_err(failed)?;
+        let tells = |line: &str| answer.lines().any(|answered| answered == line);
         // A client's dump comes first.
         if !tells("aof_rewrite_in_progress:1") && !tells("rdb_bgsave_in_progress:1") {
             // The server would retry for ever.
@@ -331,17 +331,17 @@ mod tests {
 
     #[test]
     fn versions_are_told_apart() {
-        let told = |engine: &Redis, printed: &str| {
+        let version = |engine: &Redis, printed: &str| {
             engine.version(printed).map(|version| (version.major, version.minor, engine.unsupported(&version)))
         };
         let redis = "Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=ae4d7c971a948f0\n";
         let valkey = "Valkey server v=8.1.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=1\n";
-        assert_eq!(told(&REDIS, redis), Some((7, 0, None)));
-        assert_eq!(told(&VALKEY, valkey), Some((8, 1, None)));
-        assert_eq!(told(&REDIS, valkey), Some((8, 1, Some("Redis 7.0 and later"))));
-        assert_eq!(told(&VALKEY, redis), Some((7, 0, Some("Valkey 7.2 and later"))));
-        assert_eq!(told(&REDIS, "Redis server v=6.2.14 sha="), Some((6, 2, Some("Redis 7.0 and later"))));
-        assert_eq!(told(&REDIS, "none"), None);
+        assert_eq!(version(&REDIS, redis), Some((7, 0, None)));
+        assert_eq!(version(&VALKEY, valkey), Some((8, 1, None)));
+        assert_eq!(version(&REDIS, valkey), Some((8, 1, Some("Redis 7.0 and later"))));
+        assert_eq!(version(&VALKEY, redis), Some((7, 0, Some("Valkey 7.2 and later"))));
+        assert_eq!(version(&REDIS, "Redis server v=6.2.14 sha="), Some((6, 2, Some("Redis 7.0 and later"))));
+        assert_eq!(version(&REDIS, "none"), None);
     }
 
     #[test]

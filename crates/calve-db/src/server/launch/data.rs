@@ -123,7 +123,7 @@ fn cloned(
 
 /// Keeps the refusals of strategies that are preferred to an overlay.
 fn better(mut refused: Vec<Refusal>) -> Vec<Refusal> {
-    refused.retain(|refusal| !matches!(refusal.strategy, Strategy::Overlay | Strategy::Copy | Strategy::Hardlink));
+    refused.retain(|refusal| refusal.strategy.meets(Requirement::Cow));
     refused
 }
 

@@ -20,7 +20,8 @@ pub(crate) use self::process::start_server;
 use self::process::{start, start_in_container};
 use self::readiness::Notices;
 pub(crate) use self::request::{LaunchRequest, Owners, ResetData};
-use crate::engine::container::{self, ServerProcess};
+use crate::engine::container;
+use crate::engine::container::process::ServerProcess;
 use crate::engine::{Instance, ServerProgram, connection, memory};
 use crate::error::{AtPath as _, Error, Operation, Result};
 use crate::files::directory::Directory;
@@ -63,10 +64,10 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     }
     let instance = instance(wanted, &seen.path, settings);
     let notices = Notices::listen(wanted.directory, spec.program.account)?;
-    connection::first_processes().remove(&wanted.address.socket);
-    let told = Some(&*notices.path).filter(|_| wanted.engine.may_notify(&instance.program.version));
+    connection::forget_first_process(wanted.address);
+    let notify = Some(&*notices.path).filter(|_| wanted.engine.may_notify(&instance.program.version));
     let _lent = wanted.port.map(HeldPort::lend);
-    let mut server = start_server(wanted, &instance, told, &output)?;
+    let mut server = start_server(wanted, &instance, notify, &output)?;
     let pid = server.pid();
     if !spec.is_left_to_the_kernel() {
         registry::write_begun(&spec.slot, &spec.record.server.engine, Some(pid))?;
@@ -74,11 +75,11 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let shares_memory = !spec.record.isolated && spec.container.is_none() && spec.purpose.is_on_a_template();
     let forgotten = std::cell::Cell::new(!shares_memory);
     let meanwhile = || {
-        spec.container.iter().for_each(|container| container.find_first_process(&wanted.address.socket));
+        spec.container.iter().for_each(|container| container.find_first_process(wanted.address));
         // Early, because from then on the kernel removes the memory with its last user, whichever process is killed.
         forgotten.set(forgotten.get() || memory::forget(wanted.engine, wanted.files, pid));
     };
-    let tells = spec.program.notifies && told.is_some();
+    let tells = spec.program.notifies && notify.is_some();
     let notifies = readiness::wait(&mut server, wanted, &notices, tells, &meanwhile);
     let notifies = notifies.map_err(|error| match (&error, &spec.container) {
         // A removed image is not the server's failure.
@@ -141,7 +142,6 @@ pub(crate) fn instance(wanted: &LaunchRequest<'_>, seen: &Path, settings: Direct
         program: wanted.spec.program.clone(),
         data: seen.join(DATA),
         data_here: wanted.files.join(DATA),
-        sockets: wanted.address.socket.parent().unwrap_or(wanted.directory).to_path_buf(),
         settings,
         address: wanted.address.clone(),
         purpose: wanted.spec.purpose,
@@ -150,11 +150,11 @@ pub(crate) fn instance(wanted: &LaunchRequest<'_>, seen: &Path, settings: Direct
 
 /// Runs long work, such as copying gigabytes, and cancels it when the server is no longer wanted.
 pub(crate) fn unless_left<T>(owners: &Owners<'_>, cancel: &CancelToken, work: impl FnOnce() -> T) -> T {
-    let Ok((told, done)) = std::io::pipe() else { return work() };
+    let Ok((ended, done)) = std::io::pipe() else { return work() };
     let (socket, processes) = owners;
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            let mut fds = vec![PollFd::new(&told, PollFlags::IN)];
+            let mut fds = vec![PollFd::new(&ended, PollFlags::IN)];
             // Only the other end's hangup: its requests are read later.
             fds.extend(socket.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::empty())));
             fds.extend(processes.iter().map(|process| PollFd::from_borrowed_fd(*process, PollFlags::IN)));

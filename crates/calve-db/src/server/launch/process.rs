@@ -7,7 +7,8 @@ use std::path::Path;
 
 use super::request::LaunchRequest;
 use crate::engine::Instance;
-use crate::engine::container::{self, Container, ServerProcess, volume};
+use crate::engine::container::process::ServerProcess;
+use crate::engine::container::{self, Container, volume};
 use crate::error::{AtPath as _, Error, Operation, Result};
 use crate::files::directory::Directory;
 use crate::files::runtime;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::request::LaunchRequest;
 use crate::engine::Refusal;
-use crate::engine::container::ServerProcess;
+use crate::engine::container::process::ServerProcess;
 use crate::error::{AtPath as _, Error, Operation, Result};
 use crate::files::account::Account;
 use crate::files::directory::Directory;

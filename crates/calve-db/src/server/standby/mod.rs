@@ -3,7 +3,7 @@
 //! A pool is a file with the number of standbys. Each standby has its own supervisor, which looks at that file, and
 //! ends if the pool is gone, idle for too long, or of an ended session. So a pool needs no process of its own.
 
-mod fill;
+pub(crate) mod fill;
 mod room;
 
 use std::fs::File;
@@ -18,7 +18,6 @@ use calve_core::internal::if_there;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-pub use self::fill::{fill_pool, set_pool, want_pool};
 pub(crate) use self::room::has_room;
 use crate::error::{AtPath as _, Error, Operation, Result};
 use crate::files::private;

@@ -22,7 +22,7 @@ pub(crate) struct Server {
 
 /// Starts a server. Fails only if the start does: later errors are in its log.
 pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
-    let (told, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let (reader, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     // Not `NotFound`, which means a missing program.
     let nothing = fs_err::File::open("/dev/null").map_err(io::Error::other)?;
     let command = launch.command.iter().map(|word| c_text(word)).collect::<io::Result<Vec<_>>>()?;
@@ -41,8 +41,8 @@ pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
     match pid {
         -1 => Err(io::Error::last_os_error()),
         0 => {
-            let (told, said) = (told.as_raw_fd(), tell.as_raw_fd());
-            let errno = become_server(launch, nothing.as_fd(), &arguments, &environment, &directory, told, said);
+            let (reader, said) = (reader.as_raw_fd(), tell.as_raw_fd());
+            let errno = become_server(launch, nothing.as_fd(), &arguments, &environment, &directory, reader, said);
             let _ = rustix::io::write(&tell, &errno.to_ne_bytes());
             // SAFETY: ends this process at once, running nothing of the parent's.
             unsafe { libc::_exit(127) }
@@ -55,7 +55,7 @@ pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
             drop(tell);
             let mut errno = [0; 4];
             // Reads nothing once execve has closed the other end.
-            match crate::sys::retry(|| rustix::io::read(&told, &mut errno)) {
+            match crate::sys::retry(|| rustix::io::read(&reader, &mut errno)) {
                 Ok(4) => {
                     let _ = server.wait();
                     Err(io::Error::from_raw_os_error(c_int::from_ne_bytes(errno)))
@@ -81,7 +81,7 @@ fn become_server(
     arguments: &[*const c_char],
     environment: &[*const c_char],
     directory: &CStr,
-    told: RawFd,
+    reader: RawFd,
     tell: RawFd,
 ) -> c_int {
     let check = |result: c_int| if result < 0 { Err(last_errno()) } else { Ok(()) };
@@ -90,7 +90,7 @@ fn become_server(
         // end in a zero byte, and of lists that end in a null pointer. The raw calls for the user change this process,
         // which has one thread, and do not involve the C library's bookkeeping of threads.
         unsafe {
-            check(libc::close(told))?;
+            check(libc::close(reader))?;
             // Not a new session: a sweep looks for members of the supervisor's.
             check(libc::setpgid(0, 0))?;
             for (from, to) in [(input, 0), (launch.log, 1), (launch.log, 2)] {

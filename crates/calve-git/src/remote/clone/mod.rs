@@ -148,7 +148,7 @@ fn in_build(
     for step in plan.begin(tree) {
         run(&step)?;
     }
-    let mut warnings = told_beforehand(options, &plan);
+    let mut warnings = early_notices(options, &plan);
     let mut judged = |property| judge(options, property, verify(property, &plan.recipe, tree)?, &mut warnings);
     let (depth, filter) = (judged(Property::Depth)?, judged(Property::Filter)?);
     let honoured = ServerCompliance { filter, depth };
@@ -244,7 +244,7 @@ fn is_empty(git: &Git, run: &impl Fn(&Step) -> Result<String, RemoteError>) -> R
 }
 
 /// Returns facts that the program expects, and that may surprise the user.
-fn told_beforehand(options: &GitCloneOptions, plan: &PlannedClone) -> Vec<Notice> {
+fn early_notices(options: &GitCloneOptions, plan: &PlannedClone) -> Vec<Notice> {
     let mut notices = Vec::new();
     let mut tell = |code, text: &str| notices.push(Notice::new(code, text));
     if options.url.kind == Transport::Local && plan.url.kind == Transport::File {
@@ -280,7 +280,7 @@ fn judge(
 ) -> Result<Option<bool>, RemoteError> {
     let why = match verdict {
         Verdict::Honoured => return Ok(Some(true)),
-        Verdict::Untold => return Ok(None),
+        Verdict::Unknown => return Ok(None),
         Verdict::Ignored(why) => why,
     };
     let (code, remedy) = match property {

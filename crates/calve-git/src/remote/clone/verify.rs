@@ -16,10 +16,9 @@ use crate::remote::error::RemoteError;
 
 pub(crate) enum Verdict {
     Honoured,
-    /// With the evidence.
     Ignored(String),
     /// Not asked, or without evidence: an empty repository.
-    Untold,
+    Unknown,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -37,8 +36,8 @@ pub struct MissingObjects {
 pub(crate) fn verify(property: Property, recipe: &Recipe, tree: &Path) -> Result<Verdict, RemoteError> {
     let git = Git::at(tree);
     match (property, recipe.depth, recipe.filter) {
-        (Property::Depth, None, _) | (Property::Filter, _, None) => Ok(Verdict::Untold),
-        _ if !git.succeeds(&["rev-parse", "--quiet", "--verify", "HEAD"])? => Ok(Verdict::Untold),
+        (Property::Depth, None, _) | (Property::Filter, _, None) => Ok(Verdict::Unknown),
+        _ if !git.succeeds(&["rev-parse", "--quiet", "--verify", "HEAD"])? => Ok(Verdict::Unknown),
         (Property::Depth, Some(depth), _) => depth_of(&git, depth),
         (Property::Filter, ..) => filter_of(&git),
     }
@@ -67,7 +66,7 @@ fn filter_of(git: &Git) -> Result<Verdict, RemoteError> {
     let files = git.run(&["ls-tree", "-r", "-z", "HEAD"])?;
     let files = files.split(|byte| *byte == 0).filter(|entry| memmem::find(entry, b" blob ").is_some()).count();
     if files == 0 {
-        return Ok(Verdict::Untold);
+        return Ok(Verdict::Unknown);
     }
     Ok(Verdict::Ignored(format!(
         "the files of HEAD came with their contents although none were asked for (files: {files})"

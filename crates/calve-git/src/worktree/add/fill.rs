@@ -167,7 +167,7 @@ impl SingleSet {
             paths.extend(main.filter(|main| !paths.contains(main) && parts.iter().any(|(_, path)| path == main)));
         }
         // A lone database file counts too: its journal may come and go while it is carried.
-        sets.retain(|(_, set), paths| paths.len() > 1 || !set.is_told_by_others());
+        sets.retain(|(_, set), paths| paths.len() > 1 || !set.is_known_by_others());
         let looked = sets.into_iter().filter_map(|((directory, set), paths)| {
             // An unreadable directory cannot be carried either, which is reported there.
             let directory = File::open(directory).ok()?;

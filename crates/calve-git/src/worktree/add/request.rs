@@ -82,7 +82,7 @@ impl AddRequest {
         let listed = real(&path);
         if let Some(gone) = repository.worktrees.iter().find(|worktree| worktree.path == listed) {
             gone.check_unlocked(Remedy::UnlockAndPrune)?;
-            return Err(gone.standing.refusal(&path));
+            return Err(gone.status.refusal(&path));
         }
         let of_commit = match options.provenance {
             Some(given) => given,

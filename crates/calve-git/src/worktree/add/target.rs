@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::remedy::{Remedy, UnfinishedOperation};
 use crate::repository::operation::holding;
-use crate::repository::standing::WorktreeState;
+use crate::repository::status::WorktreeState;
 use crate::repository::{Repository, Worktree};
 use crate::transfer_failure::TransferFailure;
 use crate::trust::note_fetch;
@@ -229,8 +229,8 @@ pub(crate) fn check_free(repository: &Repository, name: &str) -> Result<()> {
 pub(crate) fn check_not_checked_out(worktrees: &[Worktree], name: &str) -> Result<()> {
     let has_it = |worktree: &&Worktree| worktree.branch.as_deref() == Some(name);
     let Some(other) = worktrees.iter().find(has_it) else { return Ok(()) };
-    if matches!(other.standing, WorktreeState::Moved(_) | WorktreeState::Unmounted { .. }) {
-        return Err(other.standing.refusal(&other.path));
+    if matches!(other.status, WorktreeState::Moved(_) | WorktreeState::Unmounted { .. }) {
+        return Err(other.status.refusal(&other.path));
     }
     let path = ShownPath(&other.path);
     let (place, remedy) = match fs_err::symlink_metadata(&other.path) {

@@ -25,8 +25,8 @@ use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::{if_there, real};
 use crate::repository::entries::{DONOR, noted};
-use crate::repository::standing::WorktreeState;
 use crate::repository::state::LinkedWorktree;
+use crate::repository::status::WorktreeState;
 use crate::repository::{Repository, Worktree};
 use crate::unsaved_item::UnsavedItem;
 use crate::worktree::status::Status;
@@ -125,9 +125,8 @@ pub(crate) fn check_none_lost(path: &Path, is_gone: bool, items: &[UnsavedItem])
 fn misplaced(repository: &Repository, worktree: &Worktree) -> Vec<UnsavedItem> {
     let outer = real(&worktree.path);
     let others = repository.worktrees.iter().filter(|other| other.path != worktree.path && !other.is_bare);
-    let strange = others.filter(|other| {
-        !matches!(other.standing, WorktreeState::Intact | WorktreeState::Gone | WorktreeState::Moved(_))
-    });
+    let strange = others
+        .filter(|other| !matches!(other.status, WorktreeState::Intact | WorktreeState::Gone | WorktreeState::Moved(_)));
     let inside = strange.filter(|other| real(&other.path).starts_with(&outer));
     inside.map(|other| UnsavedItem::Misplaced(other.path.clone())).collect()
 }

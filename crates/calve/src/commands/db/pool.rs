@@ -17,7 +17,7 @@ pub(crate) fn run(arguments: &PoolArguments, cancel: &CancelToken) -> Result<(),
             let lifetime = if arguments.keep { PoolLifetime::Kept } else { PoolLifetime::Session };
             let options = PoolOptions { size, idle: arguments.idle.0, lifetime };
             let pool = calve_db::set_pool(&home, template, &options, &supervisor()?, cancel)?;
-            let text = pool.as_ref().map_or_else(|| format!("the template `{template}` has no pool"), told);
+            let text = pool.as_ref().map_or_else(|| format!("the template `{template}` has no pool"), description);
             output::note(&text);
             pool.into_iter().collect()
         }
@@ -25,7 +25,9 @@ pub(crate) fn run(arguments: &PoolArguments, cancel: &CancelToken) -> Result<(),
             super::home::warn_of_unreadable(&home)?;
             let pools = calve_db::pools(&home)?;
             if !arguments.json {
-                return output::result(&pools.iter().map(|pool| format!("{}\n", told(pool))).collect::<String>());
+                return output::result(
+                    &pools.iter().map(|pool| format!("{}\n", description(pool))).collect::<String>(),
+                );
             }
             pools
         }
@@ -33,7 +35,7 @@ pub(crate) fn run(arguments: &PoolArguments, cancel: &CancelToken) -> Result<(),
     output::json_if(arguments.json, &DbPoolsReceipt { pools })
 }
 
-fn told(pool: &Pool) -> String {
+fn description(pool: &Pool) -> String {
     let Pool { template, size, waiting, .. } = pool;
     let limit = pool.limit.map_or_else(String::new, |limit| format!(": {limit}"));
     format!("{waiting} of {size} standbys of `{template}` are ready{limit}")

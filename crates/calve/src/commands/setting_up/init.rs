@@ -39,9 +39,9 @@ pub(crate) fn run(arguments: &InitArguments) -> Result<(), Failure> {
 
 /// Returns ports, engine and filling command from the options. Without any, asks on a terminal.
 fn answers(arguments: &InitArguments) -> Result<[String; 3], Failure> {
-    let is_told = !arguments.ports.is_empty() || arguments.engine.is_some();
-    if is_told || !consent::can_ask() {
-        let ports = if is_told { arguments.ports.join(" ") } else { PORTS.to_owned() };
+    let has_answers = !arguments.ports.is_empty() || arguments.engine.is_some();
+    if has_answers || !consent::can_ask() {
+        let ports = if has_answers { arguments.ports.join(" ") } else { PORTS.to_owned() };
         let [engine, create] = [&arguments.engine, &arguments.create].map(|one| one.clone().unwrap_or_default());
         return Ok([ports, engine, create]);
     }

@@ -218,19 +218,19 @@ fn sentence(set: &SpareSet) -> String {
 
 fn sentence_of(spare: &SpareState) -> String {
     let reason = spare.reason.map_or_else(String::new, |reason| format!(" ({reason})"));
-    let standing = format!("{}{reason}", spare.state);
+    let state = format!("{}{reason}", spare.state);
     let (Some(built), Some(number), Some(apparent), Some(written)) =
         (spare.built, spare.entries, spare.apparent_bytes, spare.written_bytes)
     else {
-        return standing;
+        return state;
     };
     let built = age(SystemTime::now().duration_since(built).unwrap_or_default());
     let cost = if written == 0 { "shared".into() } else { format!("{} written", size(written)) };
-    format!("{standing}, {built} old, {}, {}, {cost}", entries(number), size(apparent))
+    format!("{state}, {built} old, {}, {}, {cost}", entries(number), size(apparent))
 }
 
 fn watch(cancel: &CancelToken) -> Result<(), Failure> {
-    let mut notify = |note: WatchNote<'_>| told_of(note).iter().for_each(|text| output::note(text));
+    let mut notify = |note: WatchNote<'_>| text_of(note).iter().for_each(|text| output::note(text));
     let mut options = WatchOptions { notify: &mut notify, end: WatchEnd::Never, cancel: cancel.clone() };
     // It ends with Ctrl-C otherwise.
     if store()?.watch(&mut options)? == WatchOutcome::Elsewhere {
@@ -240,7 +240,7 @@ fn watch(cancel: &CancelToken) -> Result<(), Failure> {
     Ok(())
 }
 
-fn told_of(note: WatchNote<'_>) -> Option<String> {
+fn text_of(note: WatchNote<'_>) -> Option<String> {
     Some(match note {
         WatchNote::Listening => "watching the sources of spares; Ctrl-C ends it".into(),
         WatchNote::Watching { source, directories } => {

@@ -62,7 +62,7 @@ pub(crate) fn exec(line: &[OsString], cancel: &CancelToken) -> Result<(), Failur
         command.env_remove(name);
     }
     let environment = Environment::of_command(&ports, &services)?;
-    Address { environment, ..Address::default() }.set_environment(&mut command);
+    Address::set_environment(&environment, &mut command);
     Err(Failure::not_started(&line[0], sys::become_command(&mut command)))
 }
 

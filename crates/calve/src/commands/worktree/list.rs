@@ -54,7 +54,7 @@ fn columns(listed: &WorktreeInfo, ports: &[LeasedPort], services: &[ServiceRecei
     let signed =
         |sign, number: Option<u64>| number.filter(|number| *number > 0).map(|number| format!("{sign}{number}"));
     let state = [
-        word(worktree.standing != WorktreeState::Intact, (&worktree.standing).into()),
+        word(worktree.status != WorktreeState::Intact, (&worktree.status).into()),
         word(worktree.is_unfinished, "unfinished"),
         word(worktree.locked.is_some(), "locked"),
         worktree.maker.as_ref().map(|maker| format!("by {maker}")),

@@ -48,8 +48,8 @@ pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<()
     receipt.merged.extend(found.iter().map(merged_receipt));
     let removed =
         if is_agreed { remove_all(&start, &found, arguments.lose_data, &mut receipt, cancel) } else { Ok(()) };
-    let is_told = removed.as_ref().err().is_none_or(|failure| failure.receipt.is_none());
-    output::json_if(arguments.json && is_told, &receipt)?;
+    let is_unreported = removed.as_ref().err().is_none_or(|failure| failure.receipt.is_none());
+    output::json_if(arguments.json && is_unreported, &receipt)?;
     removed
 }
 

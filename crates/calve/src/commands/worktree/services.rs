@@ -47,8 +47,8 @@ pub(crate) fn lacking_lines(services: &Services<'_>) -> Vec<String> {
 pub(crate) fn complete(services: &mut Services<'_>) -> Result<(), Failure> {
     let mut lacking = std::mem::take(&mut services.lacking);
     // A command that is not approved gives the same error for each service.
-    let mut told = BTreeSet::new();
-    lacking.retain(|(_, error)| told.insert(error.to_string()));
+    let mut shown = BTreeSet::new();
+    lacking.retain(|(_, error)| shown.insert(error.to_string()));
     let last = lacking.pop();
     lacking.into_iter().for_each(|(_, error)| _ = output::failure(&error.into()));
     last.map_or(Ok(()), |(_, error)| Err(error.into()))

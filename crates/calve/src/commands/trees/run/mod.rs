@@ -117,10 +117,10 @@ fn finish(
     code: u8,
     base: Option<&BaseState>,
 ) -> Result<(), Failure> {
-    let told = summary(&copy.changes);
+    let summary = summary(&copy.changes);
     tell_of_copying(copy);
     if let (false, Some(base)) = (arguments.apply, base) {
-        output::note(&told);
+        output::note(&summary);
         if copy.changes.is_empty() {
             return Ok(());
         }
@@ -156,9 +156,9 @@ fn finish(
         })?;
     }
     match (arguments.apply, is_applied) {
-        (true, true) => output::note(&format!("applied: {told}")),
-        (true, false) => output::warn(&format!("the command failed, so nothing is applied: {told}")),
-        (false, _) => output::note(&told),
+        (true, true) => output::note(&format!("applied: {summary}")),
+        (true, false) => output::warn(&format!("the command failed, so nothing is applied: {summary}")),
+        (false, _) => output::note(&summary),
     }
     Ok(())
 }

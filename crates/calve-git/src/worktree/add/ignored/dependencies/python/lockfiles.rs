@@ -130,12 +130,12 @@ pub(crate) fn pdm(text: &str) -> Option<Vec<Locked>> {
     let metadata = &document["metadata"];
     metadata["lock_version"].as_str().filter(|version| version.starts_with("4."))?;
     let pythons = listed(metadata, "targets").filter_map(|target| python(target, "requires_python"));
-    let is_told = listed(metadata, "strategy").any(|word| word == "inherit_metadata");
+    let inherits_metadata = listed(metadata, "strategy").any(|word| word == "inherit_metadata");
     let one = |package: &Value| {
         Some(Locked {
             revision: text_of(package, "revision"),
             marker: text_of(package, "marker"),
-            groups: groups(package, "default").filter(|_| is_told).collect(),
+            groups: groups(package, "default").filter(|_| inherits_metadata).collect(),
             ..Locked::from_package(package, !package["path"].is_null())?
         })
     };

@@ -1,15 +1,14 @@
-//! The standing of a worktree: whether it is where its repository lists it.
+//! The status of a worktree: whether it is where its repository lists it.
 
 use std::path::{Path, PathBuf};
 
 use calve_core::internal::ShownPath;
-use calve_core::internal::json::FromReport;
-use strum::{IntoStaticStr, VariantNames};
+use strum::{Display, IntoStaticStr, VariantNames};
 
 use crate::error::Error;
 use crate::remedy::Remedy;
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, IntoStaticStr, VariantNames)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Display, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum WorktreeState {
     /// Both sides name each other. Also the main worktree.
@@ -34,12 +33,6 @@ pub enum WorktreeState {
     /// Two entries name this place.
     Duplicate,
     Unseen(String),
-}
-
-impl FromReport<WorktreeState> for &'static str {
-    fn from_report(standing: &WorktreeState) -> Self {
-        standing.into()
-    }
 }
 
 impl WorktreeState {
