@@ -3,15 +3,14 @@
 //! Each part is a file named by the blob's digest and its place there, and locked while it is fetched. A kept part is
 //! checked like one from the registry.
 
-use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use calve_core::internal::lock_file;
 use calve_core::template::Templates;
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::{CWD, FlockOperation, OFlags};
 
 use crate::error::Error;
 use crate::image::Descriptor;
@@ -35,7 +34,9 @@ impl Arrivals {
     /// Opens a kept part of a blob. While another pull fetches it, returns an empty spool that is not kept.
     pub(crate) fn spool(&self, of: &Descriptor, bytes: &Range<u64>) -> Result<Spool, Error> {
         let path = self.path(of, bytes);
-        let opened = open(&path).and_then(|file| file.map(|file| Spool::resume(file, &path)).transpose());
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
+        let locked = lock_file(CWD, &*path, flags, FlockOperation::NonBlockingLockExclusive).map_err(io::Error::from);
+        let opened = locked.and_then(|file| file.map(|file| Spool::resume(file.into(), &path)).transpose());
         let opened = opened.map_err(|error| Error::io(Operation::KeepPart, &path, error))?;
         let Some(spool) = opened else { return Ok(Spool::new(Some(&self.directory))) };
         self.used.lock().unwrap_or_else(PoisonError::into_inner).push(path);
@@ -60,14 +61,4 @@ impl Arrivals {
             let _ = fs_err::remove_file(path);
         }
     }
-}
-
-/// Returns `None` if another pull holds the lock.
-fn open(path: &Path) -> io::Result<Option<File>> {
-    let mut options = fs_err::OpenOptions::new();
-    options.read(true).append(true).create(true);
-    options.options_mut().mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
-    let (file, _) = options.open(path)?.into_parts();
-    let is_free = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-    Ok(is_free.then_some(file))
 }

@@ -8,10 +8,11 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use calve_core::internal::{if_there, is_own};
+use calve_core::Durability;
+use calve_core::internal::{if_there, is_own, lock_file, replace_record, sweep_records};
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
-use rustix::fs::{FallocateFlags, FlockOperation, OFlags, flock, statvfs};
+use rustix::fs::{CWD, FallocateFlags, FlockOperation, OFlags, statvfs};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +30,6 @@ const DEFAULT_BYTES: u64 = 20 << 30;
 const COPYING_ON_WRITE: [i128; 3] = [0x9123_683E, 0x2FC1_2FC1, 0xCA45_1A4E];
 const IMAGE: &str = "image";
 const RECORD: &str = "volume.json";
-const NEXT_RECORD: &str = "volume.json.new";
 const TREE: &str = "tree";
 /// Names of half-made and half-removed volumes. No volume's name begins with a dot.
 const NEW: &str = ".new";
@@ -107,12 +107,12 @@ impl Volumes {
         make_directory(&self.directory)?;
         self.check_own()?;
         let path = self.directory.join(".lock");
-        let file = own_file().read(true).write(true).create(true).open(&path).io("open", &path)?;
-        flock(&file, FlockOperation::LockExclusive).io("lock", &path)?;
+        let lock = lock_file(CWD, &*path, OFlags::RDWR | OFlags::CREATE, FlockOperation::LockExclusive);
+        let lock = lock.and_then(|lock| lock.ok_or(Errno::WOULDBLOCK)).io("lock", &path)?;
         for name in [NEW, REMOVED] {
             self.clear_away(name)?;
         }
-        Ok(OwnedFd::from(File::from(file)))
+        Ok(lock)
     }
 
     /// Fails if another user may have made the directory, whose records name images that root mounts. Root's must be in
@@ -129,7 +129,8 @@ impl Volumes {
 
     fn clear_away(&self, name: &str) -> Result<()> {
         let directory = self.directory.join(name);
-        for file in [IMAGE, RECORD, NEXT_RECORD] {
+        sweep(&directory);
+        for file in [IMAGE, RECORD] {
             let file = directory.join(file);
             if_there(fs::remove_file(&file)).io("delete", &file)?;
         }
@@ -198,8 +199,7 @@ impl Volumes {
             false => Error::Failed { command: "mkfs.btrfs".into(), said },
         })?;
         file.sync_all().io("sync", &image)?;
-        write_record(staged, record)?;
-        sync(staged)
+        write_record(staged, record)
     }
 
     /// Finds a volume by its name, without a look at its image.
@@ -306,7 +306,8 @@ impl Volumes {
         if is_mounted || !unused(name, &image)?.is_empty() {
             return Err(Error::Attached(name.into()));
         }
-        for (directory, known) in [(&place, &[IMAGE, RECORD, NEXT_RECORD, TREE][..]), (&place.join(TREE), &[])] {
+        sweep(&place);
+        for (directory, known) in [(&place, &[IMAGE, RECORD, TREE][..]), (&place.join(TREE), &[])] {
             only_holds(directory, known)?;
         }
         let image = fs::symlink_metadata(place.join(IMAGE)).ok();
@@ -479,16 +480,15 @@ fn own(path: &Path, found: &Metadata) -> Result<()> {
     if is_own(found.uid(), found.mode()) { Ok(()) } else { Err(Error::NotOwn(path.into())) }
 }
 
-/// Replaces the record at once: a killed process leaves the old one or the new one.
 fn write_record(directory: &Path, record: &Record) -> Result<()> {
     let path = directory.join(RECORD);
     let text = serde_json::to_vec(record).io("write", &path)?;
-    let next = directory.join(NEXT_RECORD);
-    let mut file = own_file().write(true).create(true).truncate(true).open(&next).io("create", &next)?;
-    let written = file.write_all(&text).and_then(|()| file.sync_all());
-    written.io("write", &next)?;
-    #[expect(clippy::disallowed_methods, reason = "the record is to be replaced")]
-    std::fs::rename(&next, &path).io("rename to", &path)
+    let opened = fs::File::open(directory).io("open", directory)?;
+    replace_record(opened.file(), RECORD, Durability::Synced, |file| file.write_all(&text)).io("write", &path)
+}
+
+fn sweep(directory: &Path) {
+    let _ = fs::File::open(directory).map(|directory| sweep_records(directory.file()));
 }
 
 fn sync(directory: &Path) -> Result<()> {

@@ -13,15 +13,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use crate::error::{Error, IoContext};
-use crate::options::{CloneOptions, RecordBody};
+use crate::options::{CloneOptions, Durability, RecordBody};
 use crate::progress::CancelToken;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::fill::contents::open_contents;
+use crate::tree::own::replace_record;
 use crate::tree::source::Source;
 use crate::tree::stable::Moment;
 use crate::tree::walk::{Descent, Folder, Walker, walk, whole_tree};
@@ -136,7 +137,6 @@ pub(crate) struct Record {
 }
 
 pub(crate) const NAME: &CStr = c"record";
-const NEW: &CStr = c"record.new";
 
 impl Record {
     /// Returns `None` if the record is missing or cannot be parsed.
@@ -174,11 +174,8 @@ impl RecordDraft {
     pub(crate) fn write(mut self, directory: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
         self.head.body_length = self.body.len() as u64;
         self.head.body_hash = *blake3::hash(&self.body).as_bytes();
-        let created = sys::create_at(directory, NEW, OFlags::WRONLY, Mode::RUSR | Mode::WUSR);
-        let mut file = File::from(created.io(Operation::WriteRecord, path)?);
-        let written = file.write_all(&self.head.write()).and_then(|()| file.write_all(&self.body));
-        written.io(Operation::WriteRecord, path)?;
-        rustix::fs::renameat(directory, NEW, directory, NAME).io(Operation::WriteRecord, path)
+        let write = |file: &mut File| file.write_all(&self.head.write()).and_then(|()| file.write_all(&self.body));
+        replace_record(directory, NAME, Durability::Cached, write).io(Operation::WriteRecord, path)
     }
 }
 

@@ -309,7 +309,7 @@ pub(crate) struct Set {
     pub(crate) id: String,
     pub(crate) paused: bool,
     pub(crate) watched: bool,
-    records: OwnDirectory,
+    pub(crate) records: OwnDirectory,
 }
 
 impl Set {

@@ -25,6 +25,7 @@ use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::location::Location;
 use crate::tree::notes::{NoteSummary, Notes};
+use crate::tree::own::sweep_records;
 use crate::tree::source::Source;
 use crate::tree::stable::{self, Moment};
 use crate::vocabulary::operation::Operation;
@@ -174,6 +175,7 @@ fn incomplete(summary: &NoteSummary) -> Option<&'static str> {
 /// Deletes the leftovers of killed processes, and spares that no longer fit.
 pub(super) fn sweep(set: &Set, source: Option<&Source>, deletion: &Deletion) -> Result<u64, Error> {
     let mut removed = 0;
+    sweep_records(&set.records);
     for found in set.spares()? {
         let Some(_lock) = found.lock()? else { continue };
         let pair = found.head()?.zip(source);

@@ -34,7 +34,7 @@ use crate::remove::remove_tree;
 use crate::sys;
 use crate::tree::held_lock::HeldLock;
 use crate::tree::location::{DIRECTORY, is_at, is_mounted};
-use crate::tree::own::{OwnDirectory, read_file};
+use crate::tree::own::{OwnDirectory, read_file, sweep_records};
 use crate::tree::stable::Moment;
 use crate::vocabulary::hidden_name::templates_directory;
 use crate::vocabulary::operation::Operation;
@@ -95,7 +95,7 @@ impl Store {
         let records = self.records()?.ok_or(Errno::NOENT).io(Operation::LockTemplates, &self.path)?;
         let lock = records.lock(".lock", FlockOperation::LockExclusive);
         let lock = lock.and_then(|lock| lock.ok_or(Errno::WOULDBLOCK)).io(Operation::LockTemplates, &self.path)?;
-        records.sweep();
+        sweep_records(&records);
         Ok(LockedRecords { store: self, records, _lock: lock })
     }
 

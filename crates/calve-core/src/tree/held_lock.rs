@@ -12,21 +12,31 @@ use crate::tree::location::is_at;
 #[derive(Debug)]
 pub(crate) struct HeldLock(OwnedFd);
 
+/// Locks a file or directory, but no link, until the last copy of the descriptor is closed. Returns `None` if another
+/// process has the lock and `operation` does not wait, or if another process has removed or replaced the entry.
+pub fn lock_file(
+    parent: impl AsFd + Copy,
+    name: impl Arg + Copy,
+    flags: OFlags,
+    operation: FlockOperation,
+) -> sys::Result<Option<OwnedFd>> {
+    let opened = sys::open_with(parent, name, flags | OFlags::NOFOLLOW, Mode::RUSR | Mode::WUSR)?;
+    match sys::retry(|| rustix::fs::flock(&opened, operation)) {
+        Ok(()) => Ok(Some(opened).filter(|lock| is_at(lock, parent, name))),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
 impl HeldLock {
-    /// Locks a file or directory, but no link. Returns `None` if another process has the lock and `operation` does not
-    /// wait, or if another process has removed or replaced the entry.
+    /// Locks like [`lock_file`], until this is dropped.
     pub(crate) fn take(
         parent: impl AsFd + Copy,
         name: impl Arg + Copy,
         flags: OFlags,
         operation: FlockOperation,
     ) -> sys::Result<Option<Self>> {
-        let opened = sys::open_with(parent, name, flags | OFlags::NOFOLLOW, Mode::RUSR | Mode::WUSR)?;
-        match sys::retry(|| rustix::fs::flock(&opened, operation)) {
-            Ok(()) => Ok(Some(Self(opened)).filter(|lock| is_at(lock, parent, name))),
-            Err(Errno::WOULDBLOCK) => Ok(None),
-            Err(errno) => Err(errno),
-        }
+        Ok(lock_file(parent, name, flags, operation)?.map(Self))
     }
 }
 

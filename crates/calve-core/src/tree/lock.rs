@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FlockOperation, Mode};
 use rustix::io::Errno;
 
+use super::held_lock::lock_file;
 use super::location::{DIRECTORY, identity};
 use crate::sys::{self};
 pub(crate) use crate::vocabulary::hidden_name::Purpose;
@@ -95,16 +96,11 @@ impl Lock {
 
     /// Takes the lock of a found name. Returns `None` if its maker or another sweeper holds it.
     pub(crate) fn take(parent: BorrowedFd<'_>, name: &CStr) -> sys::Result<Option<Self>> {
-        let directory = sys::open_at(parent, &*lock_name(name), DIRECTORY)?;
-        match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Ok(None),
-            Err(errno) => return Err(errno),
-        }
+        let operation = FlockOperation::NonBlockingLockExclusive;
+        let Some(directory) = lock_file(parent, &*lock_name(name), DIRECTORY, operation)? else { return Ok(None) };
         let stat = rustix::fs::fstat(&directory)?;
         let mine = stat.st_uid == rustix::process::geteuid().as_raw();
-        let lock = Self { directory, name: name.to_owned(), identity: identity(&stat) };
-        Ok((mine && lock.is_held(parent)).then_some(lock))
+        Ok(mine.then(|| Self { directory, name: name.to_owned(), identity: identity(&stat) }))
     }
 
     /// Records an entry that the hidden name may stand for.

@@ -2,14 +2,16 @@
 
 use std::ffi::CString;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
 use crate::error::{Error, IoContext};
+use crate::options::Durability;
 use crate::sys;
 use crate::tree::held_lock::HeldLock;
 use crate::tree::location::DIRECTORY;
@@ -66,8 +68,7 @@ impl OwnDirectory {
     }
 
     pub(crate) fn names(&self) -> Result<Vec<CString>, Error> {
-        let listed = sys::open_at(self, c".", DIRECTORY).and_then(|directory| sys::list(directory.as_fd()));
-        Ok(listed.io(Operation::ReadDirectory, &self.path)?.into_iter().map(|(name, _)| name).collect())
+        names_in(self).io(Operation::ReadDirectory, &self.path)
     }
 
     pub(crate) fn has(&self, record: &str) -> bool {
@@ -81,17 +82,8 @@ impl OwnDirectory {
 
     /// Writes a record to the disk. Whatever happens, it is there as it was or as it is to be.
     pub fn write(&self, record: &str, bytes: &[u8]) -> Result<(), Error> {
-        let (new, path) = (format!("{NEW}{:016x}", sys::random()), self.path.join(record));
-        let file = sys::create_at(self, &*new, OFlags::WRONLY, Mode::RUSR | Mode::WUSR).io(Operation::Create, &path)?;
-        let mut file = File::from(file);
-        let written = file.write_all(bytes).io(Operation::Write, &path);
-        let synced = written.and_then(|()| sys::sync_file(file.as_fd()).io(Operation::Sync, &path));
-        let renamed =
-            synced.and_then(|()| rustix::fs::renameat(self, &*new, self, record).io(Operation::WriteRecord, &path));
-        renamed.inspect_err(|_| {
-            let _ = rustix::fs::unlinkat(self, &*new, AtFlags::empty());
-        })?;
-        self.sync()
+        let written = replace_record(self, record, Durability::Synced, |file| file.write_all(bytes));
+        written.io(Operation::WriteRecord, self.path.join(record))
     }
 
     /// Removes a record, also from the disk. Returns whether it existed.
@@ -113,14 +105,6 @@ impl OwnDirectory {
         // NFS grants an exclusive lock only on a file open for writing.
         HeldLock::take(self, name, OFlags::RDWR | OFlags::CREATE, operation)
     }
-
-    /// Removes records that killed processes left half-written. Every writer here must hold a lock.
-    pub(crate) fn sweep(&self) {
-        let names = self.names().unwrap_or_default().into_iter();
-        for name in names.filter(|name| name.to_bytes().starts_with(NEW.as_bytes())) {
-            let _ = rustix::fs::unlinkat(self, &*name, AtFlags::empty());
-        }
-    }
 }
 
 impl AsFd for OwnDirectory {
@@ -141,14 +125,54 @@ fn make(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<(), Error> {
     }
 }
 
+/// Replaces a record as a whole. Until it is complete, a lock keeps its new file from [`sweep_records`].
+pub fn replace_record(
+    directory: impl AsFd + Copy,
+    record: impl Arg + Copy,
+    durability: Durability,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    let remove = |new: &str| rustix::fs::unlinkat(directory, new, AtFlags::empty());
+    let (new, lock) = loop {
+        let new = format!("{NEW}{:016x}", sys::random());
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        let taken = HeldLock::take(directory, &*new, flags, FlockOperation::NonBlockingLockExclusive);
+        // `None`: a sweep saw it before it was locked.
+        if let Some(lock) = taken.inspect_err(|_| _ = remove(&new))? {
+            break (new, lock);
+        }
+    };
+    let sync = |fd| if durability == Durability::Synced { sys::sync_file(fd) } else { Ok(()) };
+    let written = lock.as_fd().try_clone_to_owned().and_then(|file| write(&mut File::from(file)));
+    let synced = written.and_then(|()| Ok(sync(lock.as_fd())?));
+    let renamed = synced.and_then(|()| Ok(rustix::fs::renameat(directory, &*new, directory, record)?));
+    renamed.inspect_err(|_| _ = remove(&new))?;
+    Ok(sync(directory.as_fd())?)
+}
+
+/// Removes records that killed processes left half-written.
+pub fn sweep_records(directory: impl AsFd + Copy) {
+    let (flags, operation) = (OFlags::RDWR | OFlags::NONBLOCK, FlockOperation::NonBlockingLockExclusive);
+    for name in names_in(directory).unwrap_or_default() {
+        if name.to_bytes().starts_with(NEW.as_bytes())
+            && let Ok(Some(_lock)) = HeldLock::take(directory, &*name, flags, operation)
+        {
+            let _ = rustix::fs::unlinkat(directory, &*name, AtFlags::empty());
+        }
+    }
+}
+
+fn names_in(directory: impl AsFd) -> sys::Result<Vec<CString>> {
+    let listed = sys::open_at(directory, c".", DIRECTORY).and_then(|directory| sys::list(directory.as_fd()));
+    Ok(listed?.into_iter().map(|(name, _)| name).collect())
+}
+
 /// Removes the given records and half-written ones, if the directory has no other files.
 pub(crate) fn remove_records(directory: BorrowedFd<'_>, records: &[&[u8]]) {
-    let Ok(entries) = sys::open_at(directory, c".", DIRECTORY).and_then(|opened| sys::list(opened.as_fd())) else {
-        return;
-    };
+    let Ok(names) = names_in(directory) else { return };
     let is_record = |name: &[u8]| records.contains(&name) || name.starts_with(NEW.as_bytes());
-    if entries.iter().all(|(name, _)| is_record(name.to_bytes())) {
-        for (name, _) in entries {
+    if names.iter().all(|name| is_record(name.to_bytes())) {
+        for name in names {
             let _ = rustix::fs::unlinkat(directory, &*name, AtFlags::empty());
         }
     }
@@ -160,4 +184,29 @@ pub(crate) fn read_file(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<
         return Ok(None);
     };
     sys::read(file, u64::MAX).map(Some).io(Operation::Read, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_takes_what_a_killed_process_left_and_nothing_that_is_being_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = OwnDirectory::open(folder.path()).unwrap().unwrap();
+        fs_err::write(folder.path().join(".new-0123456789abcdef"), "ha").unwrap();
+        std::thread::scope(|scope| {
+            let write = || replace_record(&own, "record", Durability::Cached, |file| file.write_all(b"whole"));
+            let writers = [(); 2].map(|()| scope.spawn(move || (0..500).try_for_each(|_| write())));
+            while !writers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+                sweep_records(&own);
+            }
+            writers.into_iter().for_each(|writer| writer.join().unwrap().unwrap());
+        });
+        assert_eq!(own.names().unwrap(), [c"record".to_owned()]);
+        assert_eq!(own.read("record").unwrap().unwrap(), b"whole");
+        let failed = replace_record(&own, "record", Durability::Cached, |_| Err(Errno::NOSPC.into()));
+        assert_eq!(Errno::from_io_error(&failed.unwrap_err()), Some(Errno::NOSPC));
+        assert_eq!((own.names().unwrap().len(), own.read("record").unwrap().unwrap()), (1, b"whole".to_vec()));
+    }
 }

@@ -7,13 +7,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::internal::ReplacedFile;
+use calve_core::Durability;
+use calve_core::internal::{ReplacedFile, replace_record};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use crate::error::{AtPath as _, Error, Operation, Result};
 use crate::files::account::Account;
-use crate::files::random;
 
 #[derive(Debug)]
 pub(crate) struct Directory {
@@ -127,21 +127,16 @@ impl Directory {
         self.file(name)?.ok_or(Errno::NOENT).at(Operation::Open, &path)?;
         let old = ReplacedFile::find(self.descriptor.as_fd(), plain(name).at(Operation::Stat, &path)?);
         let old = old.at(Operation::Stat, &path)?.ok_or(Errno::NOENT).at(Operation::Open, &path)?;
-        let mut staged = name.to_owned();
-        staged.push(format!(".{}", random::letters(8)?));
-        let mut file = self.create_new(&staged, ReplacedFile::NEW_MODE)?;
-        let kept = old.keep_in(file.as_fd()).at(Operation::SetMode, &path);
-        let written = kept.and_then(|is_owner_kept| {
-            if !is_owner_kept {
-                return Err(Error::io(Operation::ChangeOwner, &path, Errno::PERM));
+        let mut operation = Operation::SetMode;
+        let replaced = replace_record(&self.descriptor, name, Durability::Cached, |file| {
+            if !old.keep_in(file.as_fd())? {
+                operation = Operation::ChangeOwner;
+                return Err(Errno::PERM.into());
             }
-            file.write_all(contents).at(Operation::Write, &path)?;
-            let directory = &self.descriptor;
-            rustix::fs::renameat(directory, &staged, directory, name).at(Operation::Replace, &path)
+            operation = Operation::Replace;
+            file.write_all(contents)
         });
-        written.inspect_err(|_| {
-            let _ = rustix::fs::unlinkat(&self.descriptor, &staged, AtFlags::empty());
-        })
+        replaced.at(operation, &path)
     }
 
     pub(crate) fn entries(&self) -> Result<Vec<DirectoryEntry>> {

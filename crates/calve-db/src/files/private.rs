@@ -7,6 +7,8 @@ use std::io::{ErrorKind, Write as _};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
+use calve_core::Durability;
+use calve_core::internal::replace_record;
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -47,15 +49,9 @@ fn open_with(path: &Path, how: OFlags) -> Result<File> {
 
 /// Replaces a file's contents. Readers see the old or the new ones as a whole.
 pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<()> {
-    let staged = path.with_extension("new");
-    let (Some(above), Some(name)) = (staged.parent(), staged.file_name()) else {
-        return Err(Error::io(Operation::Create, &staged, Errno::INVAL));
-    };
-    let above = Directory::open(above)?;
-    above.remove_file(name)?;
-    let mut file = above.create_new(name, SECRET)?;
-    file.write_all(contents).at(Operation::Write, &staged)?;
-    rename(&staged, path)
+    let above = Directory::open(path.parent().unwrap_or(path))?;
+    let name = path.file_name().unwrap_or_default();
+    replace_record(&above, name, Durability::Cached, |file| file.write_all(contents)).at(Operation::Write, path)
 }
 
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
@@ -153,4 +149,28 @@ fn set_mode(what: impl AsFd, found: &Stat, wanted: u32, path: &Path) -> Result<(
         return Ok(());
     }
     rustix::fs::fchmod(what, permissions(wanted)).at(Operation::SetMode, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_two_write_at_once_is_always_whole() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("record.json");
+        write_json(&path, &"first").unwrap();
+        std::thread::scope(|scope| {
+            let writers = ["one", "another"].map(|text| {
+                let text = text.repeat(1000);
+                let path = &path;
+                scope.spawn(move || (0..500).try_for_each(|_| write_json(path, &text)))
+            });
+            while !writers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+                read_json::<String>(&path).unwrap().unwrap();
+            }
+            writers.into_iter().for_each(|writer| writer.join().unwrap().unwrap());
+        });
+        assert_eq!(fs_err::read_dir(place.path()).unwrap().count(), 1);
+    }
 }

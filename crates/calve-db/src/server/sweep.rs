@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::internal::if_there;
+use calve_core::internal::{if_there, sweep_records};
 use calve_core::{CancelToken, RemovalWait};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
@@ -13,6 +13,7 @@ use crate::engine::container;
 use crate::engine::memory;
 use crate::engine::{self, Engine};
 use crate::error::{AtPath as _, Error, Operation, Result};
+use crate::files::directory::Directory;
 use crate::files::trash;
 use crate::registry::Home;
 use crate::registry::template;
@@ -65,6 +66,9 @@ pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
     }
     move_old_templates_to_trash(&home.templates)?;
     registry::sweep_endings(home);
+    for directory in [&home.pools, &home.logs] {
+        sweep_records(&Directory::open(directory)?);
+    }
     // Others need not wait for a container runtime.
     drop(guard);
     in_containers.iter().for_each(|(slot, _lock)| swept.take_away(home, slot));

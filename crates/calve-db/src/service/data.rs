@@ -5,12 +5,14 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use calve_core::internal::sweep_records;
 use calve_core::{CancelToken, Strategy};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::address::Address;
 use crate::engine::{self, Engine, ServerProgram};
 use crate::error::{Error, Result};
+use crate::files::directory::Directory;
 use crate::files::log;
 use crate::files::private;
 use crate::files::random;
@@ -207,6 +209,7 @@ pub(super) fn take_turn(home: &Home, name: &str, cancel: &CancelToken) -> Result
         let turn = private::open(&path)?;
         registry::wait_unless(&turn, &path, cancel, || Ok(()))?;
         if registry::is_lock_at(&turn, &path) {
+            sweep_records(&Directory::open(&service.slot)?);
             // It may have changed while another process had it.
             return Ok((turn, find(home, name)?));
         }

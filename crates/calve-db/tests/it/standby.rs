@@ -46,6 +46,9 @@ fn end(world: &World) {
     pool(world, 0);
     world.db(["stop", "--all", "-q"]).succeeds();
     world.nothing_left();
+    // A process that was killed while it wrote the pool's record.
+    fs::write(world.home().join("db/pools/.new-0123456789abcdef"), "{").unwrap();
+    world.db(["gc", "-q"]).succeeds();
     assert_eq!(names(&world.home().join("db/pools")), [".lock-t"]);
 }
 

@@ -1,16 +1,17 @@
 //! Port leases of worktrees: one file of the user's, replaced as a whole under a lock. `choose_ports` chooses the numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::internal::ShownPath;
-use fs_err::os::unix::fs::OpenOptionsExt as _;
+use calve_core::Durability;
+use calve_core::internal::{ShownPath, replace_record, sweep_records};
 
 use crate::environment::{Identity, LeasedPort, LeasingWorktree, Presence};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, failed};
 use crate::file_lock::lock_directory;
 use crate::paths::{if_there, make_private, path_of, real};
 use crate::remedy::Remedy;
@@ -18,6 +19,8 @@ use crate::repository::Worktree;
 
 /// Size of the range that a port is leased from, beginning with the number in `.calve.toml`.
 const RANGE: u16 = 2000;
+
+const FILE: &str = "leases";
 
 /// The first line. Each lease follows as `PORT.FIRST NAME INODE.MADE PATH` and a NUL: a path may contain anything else.
 const HEADING: &[u8] = b"calve ports 1\n";
@@ -114,11 +117,10 @@ impl Leases {
     fn change<T>(&self, change: impl FnOnce(&mut Vec<Lease>) -> Result<T>) -> Result<T> {
         make_private(&self.directory)?;
         let turn = lock_directory(&self.directory)?;
+        sweep_records(&turn);
         let mut all = self.read()?;
         let changed = change(&mut all)?;
-        self.write(&all)?;
-        // Not even after a crash of the machine may another worktree get these ports.
-        turn.sync_all()?;
+        self.write(&turn, &all)?;
         Ok(changed)
     }
 
@@ -140,7 +142,7 @@ impl Leases {
     }
 
     fn file(&self) -> PathBuf {
-        self.directory.join("leases")
+        self.directory.join(FILE)
     }
 
     fn read(&self) -> Result<Vec<Lease>> {
@@ -150,19 +152,16 @@ impl Leases {
         parse(&bytes).ok_or_else(|| Error::refused(text(), Remedy::RemoveLeases(file.clone())))
     }
 
-    fn write(&self, all: &[Lease]) -> Result<()> {
+    fn write(&self, directory: &File, all: &[Lease]) -> Result<()> {
         let mut bytes = HEADING.to_vec();
         for Lease { number, first, name, identity: Identity { inode, made }, entry } in all {
             bytes.extend_from_slice(format!("{number}.{first} {name} {inode}.{made} ").as_bytes());
             bytes.extend_from_slice(entry.as_os_str().as_bytes());
             bytes.push(0);
         }
-        // Under the lock no other process uses it; a killed run may have left one.
-        let new = self.directory.join("leases.new");
-        let mut file = fs_err::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-        Ok(fs_err::rename(&new, self.file())?)
+        // Not even after a crash of the machine may another worktree get these ports.
+        let written = replace_record(directory, FILE, Durability::Synced, |file| file.write_all(&bytes));
+        Ok(written.map_err(|error| failed("failed to write to file", &self.file(), error))?)
     }
 }
 

@@ -390,6 +390,12 @@ fn what_a_process_was_killed_at_writing_goes_with_the_spares() {
         if strangers {
             fs_err::write(above.join("a"), "").unwrap();
         }
+        if strangers {
+            let half_written = store.join(&set).join(".new-0123456789abcdef");
+            place.spares(&["refill", "-q"]).succeeds();
+            assert!(!half_written.exists());
+            fs_err::write(half_written, "").unwrap();
+        }
         place.spares(&["remove", "-q", "src"]).succeeds();
         assert!(!store.join(&set).exists());
         assert_eq!(above.exists(), strangers);

@@ -6,12 +6,14 @@ use std::fs::File;
 use std::io::{BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, OFlags};
 
 use super::catalog::Item;
 use super::content::{Content, shortened};
+use crate::options::Durability;
 use crate::space::volumes::Volume;
 use crate::sys;
+use crate::tree::own::{replace_record, sweep_records};
 
 const MAGIC: &[u8; 8] = b"calveh1\n";
 /// The length of the header: [`MAGIC`], and the hash of the records.
@@ -54,7 +56,8 @@ impl Cache {
     /// Returns an empty cache if there is no file. Fails with a reason in words if the file is unusable.
     pub(super) fn load(path: &Path) -> Result<Self, &'static str> {
         let mut bytes = Vec::new();
-        let read = open(path, OFlags::RDONLY).and_then(|mut file| {
+        let read = sys::open_at(CWD, path, OFlags::RDONLY).map_err(Into::into).and_then(|file| {
+            let mut file = File::from(file);
             bytes.reserve_exact(file.metadata()?.len() as usize);
             file.read_to_end(&mut bytes)
         });
@@ -88,21 +91,17 @@ impl Cache {
     pub(super) fn save(&self, path: &Path, now: impl Iterator<Item = (Key, KnownContent)>) -> std::io::Result<()> {
         let directory = path.parent().unwrap_or(Path::new("."));
         std::fs::DirBuilder::new().recursive(true).create(directory)?;
-        let temporary = path.with_extension(format!("{:016x}", sys::random()));
-        let written = open(&temporary, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL).and_then(|file| {
+        let directory = sys::open_at(CWD, directory, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        sweep_records(&directory);
+        replace_record(&directory, path.file_name().unwrap_or_default(), Durability::Cached, |file| {
             let mut file = BufWriter::new(file);
             file.write_all(&[0; HEAD])?;
             let hash = self.write(&mut file, now)?;
-            let mut file = file.into_inner()?;
+            let file = file.into_inner()?;
             file.rewind()?;
             file.write_all(MAGIC)?;
             file.write_all(&hash)
-        });
-        let published = written.and_then(|()| Ok(rustix::fs::rename(&temporary, path)?));
-        if published.is_err() {
-            let _ = rustix::fs::unlink(&temporary);
-        }
-        published
+        })
     }
 
     fn write(&self, file: &mut impl Write, now: impl Iterator<Item = (Key, KnownContent)>) -> std::io::Result<Content> {
@@ -137,10 +136,6 @@ fn parse(record: &[u8; RECORD]) -> (Key, KnownContent) {
     ((number(0), number(8), number(16)), KnownContent { content, address: number(40) })
 }
 
-fn open(path: &Path, flags: OFlags) -> std::io::Result<File> {
-    Ok(File::from(sys::open_with(CWD, path, flags, Mode::RUSR | Mode::WUSR)?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,6 +159,10 @@ mod tests {
         assert_eq!((loaded.find((7, 9, 9)), loaded.find((7, 1, 1))), (Some(known(255)), None));
         assert_eq!((loaded.find((14, 2, 2)), loaded.find((1000, 1, 1))), (Some(known(2)), Some(known(3))));
         let good = fs_err::read(&path).unwrap();
+        // A killed run leaves its new file.
+        fs_err::write(folder.path().join("below/.new-0123456789abcdef"), &good[..100]).unwrap();
+        loaded.save(&path, first.iter().copied()).unwrap();
+        assert_eq!(fs_err::read_dir(folder.path().join("below")).unwrap().count(), 1);
         for cut in [0, 5, 23, 24, 100, good.len() - 1] {
             fs_err::write(&path, &good[..cut]).unwrap();
             assert!(Cache::load(&path).is_err() || cut == 24 && good.len() == 24, "{cut}");

@@ -14,9 +14,10 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::internal::ShownPath;
+use calve_core::internal::{ShownPath, lock_file};
 use calve_core::{RemovalWait, RemoveOptions};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{CWD, FlockOperation, OFlags};
+use rustix::io::Errno;
 
 use crate::error::{Error, Result};
 use crate::file_lock::{lock, lock_directory};
@@ -266,25 +267,6 @@ fn identifier(path: &Path) -> String {
     if id.is_empty() { "worktree".to_owned() } else { id }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum MakerState {
-    Alive,
-    /// Gone, and left the entry unfinished.
-    Left,
-    /// Gone after finishing: it removed the journal between our opening it and trying the lock.
-    Finished,
-}
-
-/// Examines an opened journal. If the maker is gone, this process holds the lock from now on.
-fn state(journal: &File) -> Result<MakerState> {
-    if flock(journal, FlockOperation::NonBlockingLockExclusive).is_err() {
-        return Ok(MakerState::Alive);
-    }
-    // Only the lock's holder removes a journal, and that is this process now.
-    let links = rustix::fs::fstat(journal).map_err(std::io::Error::from)?.st_nlink;
-    Ok(if links == 0 { MakerState::Finished } else { MakerState::Left })
-}
-
 /// The text of a journal, and its lock.
 type LeftJournal = (Vec<u8>, File);
 
@@ -292,16 +274,17 @@ type LeftJournal = (Vec<u8>, File);
 fn unfinished(common: &Path) -> Result<Vec<(PathBuf, Option<LeftJournal>)>> {
     let mut found = Vec::new();
     for directory in entries::all(common)? {
-        let Ok(journal) = fs_err::File::open(directory.join(JOURNAL)) else { continue };
-        let mut journal = File::from(journal);
-        match state(&journal)? {
-            MakerState::Finished => {}
-            MakerState::Alive => found.push((directory, None)),
-            MakerState::Left => {
-                let mut text = Vec::new();
+        let path = directory.join(JOURNAL);
+        match lock_file(CWD, &*path, OFlags::RDONLY, FlockOperation::NonBlockingLockExclusive) {
+            Ok(Some(journal)) => {
+                let (mut text, mut journal) = (Vec::new(), File::from(journal));
                 journal.read_to_end(&mut text)?;
                 found.push((directory, Some((text, journal))));
             }
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
+            // Its maker has finished the entry since.
+            _ if is_missing(&path) => {}
+            _ => found.push((directory, None)),
         }
     }
     Ok(found)
@@ -516,6 +499,8 @@ pub(crate) fn remove_broken(common: &Path, mut may_go: impl FnMut(&Path) -> bool
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::flock;
+
     use super::*;
 
     #[test]
@@ -547,18 +532,19 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_that_goes_while_it_is_looked_at_is_of_an_entry_that_is_complete() {
+    fn an_entry_is_unfinished_while_it_has_a_journal() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(JOURNAL);
+        let path = folder.path().join("worktrees/x").join(JOURNAL);
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        let is_left = || unfinished(folder.path()).unwrap().into_iter().map(|one| one.1.is_some()).collect::<Vec<_>>();
         let mine = File::from(fs_err::File::create(&path).unwrap());
         flock(&mine, FlockOperation::NonBlockingLockExclusive).unwrap();
-        let theirs = File::from(fs_err::File::open(&path).unwrap());
-        assert_eq!(state(&theirs).unwrap(), MakerState::Alive);
+        assert_eq!(is_left(), [false]);
         fs_err::remove_file(&path).unwrap();
+        assert_eq!(is_left(), [] as [bool; 0]);
         // A process that another test has just forked has it open too.
         flock(&mine, FlockOperation::Unlock).unwrap();
-        assert_eq!(state(&theirs).unwrap(), MakerState::Finished);
         fs_err::write(&path, "").unwrap();
-        assert_eq!(state(&File::from(fs_err::File::open(&path).unwrap())).unwrap(), MakerState::Left);
+        assert_eq!(is_left(), [true]);
     }
 }

@@ -139,6 +139,8 @@ fn a_volume_is_made_used_and_removed() {
     assert_same(top.join("src"), top.join("dst"));
     host.detach("work");
     host.calve(["detach", "work"]).succeeds();
+    // A process that was killed while it wrote the record.
+    fs_err::write(host.path().join("home/volumes/work/.new-0123456789abcdef"), "{").unwrap();
     // There is no terminal to ask on.
     host.calve(["remove", "work"]).fails(3).says(&["still there", "--yes"]);
     host.calve(["remove", "work", "--yes"]).succeeds();

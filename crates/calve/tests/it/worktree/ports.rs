@@ -9,6 +9,7 @@ use calve_testkit::{SplitMix64, require_program, rounds};
 
 use super::repo::{Repo, git, with_environment, write};
 use crate::program::{Calve, RunningProgram, calve, carry_environment};
+use crate::spot::names;
 
 /// A number of this run's own: others may run at the same time, and listen. Each test has twenty.
 pub(super) fn number(at: u32) -> u16 {
@@ -398,8 +399,9 @@ fn the_list_shows_the_ports() {
 fn a_damaged_file_of_leases_is_told_and_a_killed_writer_does_no_harm() {
     let repo = with_ports(&format!("web = {}", number(60)));
     let one = repo.added("one");
-    fs_err::write(repo.home().join("ports/leases.new"), "calve po").unwrap();
+    fs_err::write(repo.home().join("ports/.new-0123456789abcdef"), "calve po").unwrap();
     repo.added("two");
+    assert_eq!(names(&repo.home().join("ports")), ["leases"]);
     fs_err::write(repo.home().join("ports/leases"), "calve po").unwrap();
     repo.within(&one, &["env"]).fails(1).says(&["is damaged", "rm "]);
     fs_err::remove_file(repo.home().join("ports/leases")).unwrap();
