@@ -92,6 +92,12 @@ impl Git {
         Ok(self)
     }
 
+    /// Keeps settings from letting git trust an mtime that was set back after a change.
+    pub(crate) fn heeding_change_times(mut self) -> Git {
+        self.options.extend(["-c", "core.trustCtime=true", "-c", "core.checkStat=default"].map(String::from));
+        self
+    }
+
     pub fn directory(&self) -> &Path {
         &self.directory
     }

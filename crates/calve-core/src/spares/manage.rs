@@ -171,7 +171,7 @@ impl Spares {
             let head = head.as_ref();
             let reason = match (head, source) {
                 _ if busy => None,
-                (None, _) if found.has_tree() => Some("it did not fit its source any more"),
+                (None, _) if found.has_tree() => Some("a clone could not use it"),
                 (None, _) => Some("it was not finished"),
                 (Some(_), None) => Some("the source is missing"),
                 (Some(head), Some(source)) => hand_over::fitness(&found, head, source).err(),

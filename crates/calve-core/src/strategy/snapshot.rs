@@ -159,8 +159,17 @@ fn snapshot_nested(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, path: &CStr) -> sys
     let from = node_of(sys::path(path)).open(src, OFlags::RDONLY)?;
     let (parent, name) = open_above(dst, sys::path(path), OFlags::RDONLY)?;
     let before = rustix::fs::fstat(&parent)?;
+    let mode = Mode::from_raw_mode(before.st_mode & 0o7777);
+    // Its owner may have closed it.
+    let is_closed = !mode.contains(Mode::WUSR);
+    if is_closed {
+        rustix::fs::fchmod(&parent, mode | Mode::WUSR)?;
+    }
     rustix::fs::unlinkat(&parent, &*name, AtFlags::REMOVEDIR)?;
     sys::snapshot(from.as_fd(), parent.as_fd(), &name)?;
+    if is_closed {
+        rustix::fs::fchmod(&parent, mode)?;
+    }
     rustix::fs::futimens(&parent, &times(&before))?;
     Ok([from, sys::open_at(&parent, &*name, DIRECTORY)?])
 }

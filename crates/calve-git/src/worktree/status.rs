@@ -76,7 +76,7 @@ impl Status {
     }
 
     fn asked<A: AsRef<OsStr>>(git: &Git, arguments: &[A]) -> Result<Status> {
-        let mut status = parse(&git.run(arguments)?);
+        let mut status = parse(&git.clone().heeding_change_times().run(arguments)?);
         let inside = in_place_of(git, status.changed.iter().map(Vec::as_slice))?;
         status.untracked.extend(inside);
         Ok(status)

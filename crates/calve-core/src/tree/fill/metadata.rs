@@ -266,9 +266,10 @@ pub(crate) fn keep_directory<'a>(
     Ok(keeper)
 }
 
-/// Returns whether overlayfs uses the attribute itself (overlayfs.rst).
+/// Returns whether this user's overlays use the attribute themselves (overlayfs.rst). Root may have `user.overlay.*`.
 pub(crate) fn is_overlays_own(name: &CStr) -> bool {
-    [&b"trusted.overlay."[..], b"user.overlay."].iter().any(|own| name.to_bytes().starts_with(own))
+    let is_used = || sys::opaque_attribute().to_bytes().starts_with(b"user.");
+    name.to_bytes().starts_with(b"trusted.overlay.") || name.to_bytes().starts_with(b"user.overlay.") && is_used()
 }
 
 /// Returns whether a refused attribute is only reported: no privilege, support or room (ENOSPC with free blocks).

@@ -189,6 +189,25 @@ fn nested_subvolumes_may_end_closed() {
     }
 }
 
+/// The snapshot of the middle one is as closed as that is, and gets one of the inner one.
+#[test]
+fn a_subvolume_in_a_closed_one_is_kept() {
+    if !require_root("another user") {
+        return;
+    }
+    let reachable = Reachable::new();
+    let Some(spot) = Spot::on(FileSystem::Btrfs).and_then(place) else { return };
+    sh(&spot, "rm -rf tree; for path in tree tree/data tree/data/in; do btrfs subvolume create $path >/dev/null; done");
+    let id = UnprivilegedUser::UID;
+    sh(&spot, &format!("echo 1 >tree/data/in/f; touch -d @5 tree/data; chown -hR {id}:{id} .; chmod 555 tree/data"));
+    run(&spot, &["--keep=../kept"], "echo 2 >data/in/f").by_somebody_else(&reachable).succeeds();
+    assert_eq!(fs_err::read_to_string(spot.join("kept/data/in/f")).unwrap(), "2\n");
+    for tree in ["tree", "kept"] {
+        let middle = fs_err::metadata(spot.join(tree).join("data")).unwrap();
+        assert_eq!((middle.mode() & 0o777, middle.mtime()), (0o555, 5), "{tree}");
+    }
+}
+
 /// The command leaves a process that goes on making and removing entries.
 #[test]
 fn what_goes_while_it_is_listed_is_no_failure() {

@@ -243,6 +243,26 @@ fn a_kept_copy_has_the_commands_times_and_attributes() {
     assert_eq!(ran.stdout, String::from_utf8(kept.unwrap().stdout).unwrap());
 }
 
+/// The overlay of another user has these for itself.
+#[test]
+fn roots_attributes_may_be_named_like_those_of_overlays() {
+    if !require_root("an overlay of root's") {
+        return;
+    }
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    spot.tree("tree").xattr("a", "user.overlay.old", b"1").xattr("d", "user.overlay.opaque", b"y");
+    let script = "echo 2 >> a; echo 2 > d/new; setfattr -n user.overlay.new -v 3 e e/deep";
+    assert_eq!(listed(&spot, script), ["f a f", "- d/new f", "d e d", "f e/deep f"]);
+    let seen = "getfattr -Rd . | sort";
+    let ran = run(&spot, &["--keep", "../kept"], &format!("{script}; {seen}")).succeeds();
+    run(&spot, &["--apply"], script).succeeds();
+    for tree in ["kept", "tree"] {
+        let left = Command::new("sh").args(["-c", seen]).current_dir(spot.join(tree)).output().unwrap();
+        assert_eq!(ran.stdout, String::from_utf8(left.stdout).unwrap(), "{tree}");
+    }
+    assert!(["old", "opaque", "new"].iter().all(|name| ran.stdout.contains(&format!("user.overlay.{name}"))));
+}
+
 /// The changes are on another file system, which has no such property.
 #[test]
 fn a_kept_directory_is_compressed_as_before() {

@@ -1,6 +1,7 @@
 //! What a new worktree is.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
 
 use calve_testkit::{FileSystem, assert_same, require_program, write_program};
 
@@ -122,6 +123,26 @@ fn what_the_donor_has_changed_stays_there_or_comes_along() {
         .fails(1)
         .says(&["commit or stash the change, or leave `--dirty` out", "src/main.ts"]);
     assert!(!repo.spot.join("proj.conflict").exists());
+}
+
+/// Such a worktree would be called clean, with contents that no commit has.
+#[test]
+fn a_change_that_settings_hide_from_git_is_not_cloned() {
+    for setting in ["core.trustCtime=false", "core.checkStat=minimal"] {
+        let repo = Repo::anywhere();
+        let (name, value) = setting.split_once('=').unwrap();
+        repo.settle();
+        repo.git(["config", name, value]);
+        // git compares change times by the second.
+        std::thread::sleep(Duration::from_millis(1_100));
+        repo.write("src/main.ts", "import {}\n");
+        repo.settle();
+        assert_eq!(repo.git(["status", "--porcelain"]), "", "{setting}");
+        let one = repo.add(["one"]);
+        is_clean(&one);
+        is_as_git_makes_it(&repo, &one);
+        assert_eq!(fs_err::read_to_string(one.join("src/main.ts")).unwrap(), "export {}\n", "{setting}");
+    }
 }
 
 #[test]
