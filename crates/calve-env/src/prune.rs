@@ -1,11 +1,10 @@
 //! Judges what `calve worktree prune` removes: merged worktrees, and the data of worktrees that are gone.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use calve_db::{LossRule, Service};
 use calve_git::worktree::{
-    self, MergedWorktree, PruneReport, RemovalSteps, RemoveWorktreeOptions, UnsavedItem, Worktree,
+    self, JudgedWorktrees, PruneReport, RemovalSteps, RemoveWorktreeOptions, UnsavedItem, Worktree,
 };
 
 use crate::error::{Error, Result};
@@ -27,7 +26,7 @@ pub fn merged(
     host: &dyn Host,
     options: &RemoveWorktreeOptions,
     older_than: Option<Duration>,
-) -> Result<(Vec<MergedWorktree>, Vec<(PathBuf, Error)>)> {
+) -> Result<JudgedWorktrees<Error>> {
     worktree::merged(options, older_than, &mut DataSteps(host))
 }
 

@@ -26,6 +26,9 @@ pub struct MergedWorktree {
     pub unsaved: Vec<UnsavedItem>,
 }
 
+/// Worktrees that may go, and those that stay, with the reasons.
+pub type JudgedWorktrees<E> = (Vec<MergedWorktree>, Vec<(PathBuf, E)>);
+
 /// Returns the merged linked worktrees made at least `older_than` ago that may go, and those that stay, with the reasons, oldest first: the
 /// main worktree's branch or their upstream has their commits, or one commit of the main worktree's branch has all their changes (a squashed
 /// merge).
@@ -36,7 +39,7 @@ pub fn merged<E: From<Error>>(
     options: &RemoveWorktreeOptions,
     older_than: Option<Duration>,
     steps: &mut impl RemovalSteps<E>,
-) -> std::result::Result<(Vec<MergedWorktree>, Vec<(PathBuf, E)>), E> {
+) -> std::result::Result<JudgedWorktrees<E>, E> {
     let repository = Repository::open(&options.start)?;
     repository.check_references(Remedy::RemoveWithGit)?;
     let (mut found, mut staying) = (Vec::new(), Vec::new());

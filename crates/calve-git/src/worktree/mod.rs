@@ -28,7 +28,7 @@ pub use agent::{AgentBranch, delete_made_branch, finish_for_agent, for_agent};
 pub use agent_turn::AgentTurn;
 pub use convert::{ConvertReport, convert};
 pub use list::{WorktreeInfo, list};
-pub use merged::{MergedWorktree, is_still_merged, merged};
+pub use merged::{JudgedWorktrees, MergedWorktree, is_still_merged, merged};
 pub use processes::{WorktreeProcess, processes};
 pub use prune::{KeptEntry, PruneReport, plan_prune, prune};
 pub use remove::{

@@ -401,7 +401,7 @@ fn a_damaged_file_of_leases_is_told_and_a_killed_writer_does_no_harm() {
     let one = repo.added("one");
     fs_err::write(repo.home().join("ports/.new-0123456789abcdef"), "calve po").unwrap();
     repo.added("two");
-    assert_eq!(names(&repo.home().join("ports")), ["leases"]);
+    assert_eq!(names(repo.home().join("ports")), ["leases"]);
     fs_err::write(repo.home().join("ports/leases"), "calve po").unwrap();
     repo.within(&one, &["env"]).fails(1).says(&["is damaged", "rm "]);
     fs_err::remove_file(repo.home().join("ports/leases")).unwrap();
