@@ -154,7 +154,6 @@ fn write_programs(tree: &Path, text: &str) {
     write(&tree.join("bin/git"), "#!/bin/sh\nPATH=/usr/bin:/bin exec git \"$@\"\n");
 }
 
-/// Makes git look at the files again.
 fn touch(tree: &Path) {
     let text = fs_err::read(tree.join("one.dat")).unwrap();
     fs_err::write(tree.join("one.dat"), text).unwrap();
