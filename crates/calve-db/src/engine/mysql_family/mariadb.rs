@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::count::Counters;
 use crate::engine::Purpose;
 use crate::error::{Error, Result};
 
@@ -31,6 +32,12 @@ const FIXED: &[&str] = &[
     "--skip-slave-start",
     "--event-scheduler=OFF",
 ];
+
+/// Temporary tables that queries need have counters of their own.
+pub(super) const COUNTERS: Counters = Counters {
+    status: "information_schema.GLOBAL_STATUS",
+    names: "'HANDLER_WRITE', 'HANDLER_UPDATE', 'HANDLER_DELETE'",
+};
 
 /// Returns the first words of the command that fills a data directory. `base`: the installation.
 pub(super) fn init(base: &Path, is_there: &dyn Fn(&Path) -> bool) -> Result<Vec<OsString>> {
