@@ -109,6 +109,14 @@ pub(crate) trait Engine: Sync {
         None
     }
 
+    /// Prepares [`Engine::written`] where only a running server knows it. No client can connect yet.
+    fn begin_count(&self, _data: &Path, _server: &Address) -> Result<()> {
+        Ok(())
+    }
+
+    /// Notes, just before a server is asked to end, what [`Engine::written`] needs once it has ended.
+    fn end_count(&self, _data: &Path, _server: &Address) {}
+
     /// Makes a server write back its memory while it runs, so that a server on a clone recovers quickly.
     fn write_back(&self, _server: &Address) -> Result<()> {
         Ok(())

@@ -80,6 +80,15 @@ pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
     replace(path, &text)
 }
 
+/// Writes a document that must survive a power failure whenever later writes to the disk do.
+pub(crate) fn write_json_to_disk(path: &Path, document: &impl Serialize) -> Result<()> {
+    write_json(path, document)?;
+    for path in [Some(path), path.parent()].into_iter().flatten() {
+        fs_err::File::open(path).and_then(|file| Ok(rustix::fs::fsync(file)?)).at(Operation::Sync, path)?;
+    }
+    Ok(())
+}
+
 /// Creates a missing directory, and sets its permissions. Refuses another user's directory.
 pub(crate) fn make_directory(path: &Path, mode: u32) -> Result<Directory> {
     match rustix::fs::mkdir(path, permissions(mode)) {

@@ -57,6 +57,15 @@ pub(crate) fn make_unseen(path: &Path, account: Account) -> Result<PathBuf> {
     Ok(path.join(UNSEEN))
 }
 
+/// Moves the directory of a socket out of the clients' sight. Returns the socket's new path.
+pub(crate) fn hide(socket: &Path) -> Result<PathBuf> {
+    let sockets = socket.parent().unwrap_or(socket);
+    let unseen = sockets.with_file_name(UNSEEN);
+    trash::remove(&unseen, RemovalWait::No)?;
+    private::rename(sockets, &unseen)?;
+    Ok(unseen.join(socket.file_name().unwrap_or_default()))
+}
+
 /// Moves the unseen sockets to the path that clients know.
 pub(crate) fn show(path: &Path) -> Result<()> {
     let sockets = sockets(path);

@@ -10,11 +10,11 @@ use calve_core::CancelToken;
 use super::data::{Donor, Service, find, take_turn, write};
 use crate::engine::Engine;
 use crate::engine::address::Address;
-use crate::error::{AtPath as _, Error, Operation, Result};
+use crate::error::{Error, Result};
 use crate::files::private;
 use crate::registry::template::{self, DatabaseTemplate};
 use crate::registry::{DATA, Home};
-use crate::server::messages::{Answer, Request, Spec};
+use crate::server::messages::{Answer, Request};
 
 /// The position at the first start. Exists before a client can connect. Empty if the engine has none.
 const STARTED: &str = "started";
@@ -76,14 +76,15 @@ pub(crate) fn position(home: &Home, service: &Service) -> Result<Option<String>>
 }
 
 /// Returns whether a client may have written to the data of this slot.
-pub(crate) fn was_started(slot: &Path) -> bool {
+fn was_started(slot: &Path) -> bool {
     slot.join(STARTED).try_exists().unwrap_or(true)
 }
 
-/// Notes the position of data before clients first see it.
-pub(crate) fn note_first(spec: &Spec, engine: &dyn Engine, server: &Address) -> Result<()> {
-    let Some(slot) = &spec.durable else { return Ok(()) };
-    note(slot, engine.written(&spec.files().join(DATA), Some(server)).as_deref())
+/// Begins to count writes, and notes the position of data before clients first see it.
+pub(crate) fn note_start(slot: &Path, engine: &dyn Engine, server: &Address) -> Result<()> {
+    let data = slot.join(DATA);
+    engine.begin_count(&data, server)?;
+    if was_started(slot) { Ok(()) } else { note(slot, engine.written(&data, Some(server)).as_deref()) }
 }
 
 /// Notes that `template` has everything up to this position. `None`: it lacks something.
@@ -98,11 +99,6 @@ pub(crate) fn set_promoted(home: &Home, name: &str, template: &DatabaseTemplate,
 }
 
 fn note(slot: &Path, position: Option<&str>) -> Result<()> {
-    let path = slot.join(STARTED);
-    private::write_json(&path, &position)?;
     // Commits survive a power failure, so the note that clients may have made some must too.
-    for path in [path.as_path(), slot] {
-        fs_err::File::open(path).and_then(|file| Ok(rustix::fs::fsync(file)?)).at(Operation::Sync, path)?;
-    }
-    Ok(())
+    private::write_json_to_disk(&slot.join(STARTED), &position)
 }

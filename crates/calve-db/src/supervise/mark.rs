@@ -156,6 +156,9 @@ impl Supervisor<'_> {
             let needs = if purpose.is_on_a_template() { self.engine.bytes_to_end() } else { log::LITTLE };
             self.check_room(needs)?;
         }
+        if self.record.durable {
+            self.engine.end_count(&self.directories.data()?, address);
+        }
         self.launched.server.ask_to_end(self.engine.stop_signal())
     }
 

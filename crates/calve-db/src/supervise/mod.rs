@@ -150,15 +150,13 @@ enum End {
     Leave(Answer),
 }
 
-/// Starts the server. Until its first position is noted, its sockets are hidden: clients know their path beforehand.
+/// Starts the server. Until the position of kept data is noted, its sockets are hidden: clients know their path.
 fn launch_unseen(wanted: LaunchRequest<'_>) -> Result<RunningServer> {
     let spec = wanted.spec;
-    if spec.durable.as_deref().is_none_or(service::was_started) {
-        return launch(&wanted);
-    }
+    let Some(slot) = &spec.durable else { return launch(&wanted) };
     let address = wanted.address.unseen_in(&runtime::make_unseen(&spec.record.directory, spec.program.account)?);
     let launched = launch(&LaunchRequest { address: &address, ..wanted })?;
-    service::note_first(spec, wanted.engine, &address)?;
+    service::note_start(slot, wanted.engine, &address)?;
     runtime::show(&spec.record.directory)?;
     Ok(launched)
 }

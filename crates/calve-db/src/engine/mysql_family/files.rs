@@ -16,6 +16,9 @@ use crate::sys;
 /// With `DATA DIRECTORY=`, a file of this ending replaces the table, and holds its path.
 const POINTERS: &[&str] = &[".isl"];
 
+/// The beginnings of files that servers change when nothing is written: logs, tablespaces of the system, their number.
+const OWN: &[&str] = &["ib", "undo", "mysql.ibd", "aria_log", "ddl_recovery", "auto.cnf"];
+
 fn open(path: &Path, engine: &str) -> Result<Directory> {
     let data = Directory::open(path)?;
     if data.stat("ibdata1")?.is_none() || data.stat("mysql")?.is_none() {
@@ -131,6 +134,28 @@ pub(super) fn scrub(path: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Hashes the names and inodes of a data directory's files, and the sizes and times of those that no server changes by
+/// itself.
+pub(super) fn fingerprint(path: &Path) -> Result<String> {
+    let mut hash = blake3::Hasher::new();
+    confined::walk(&Directory::open(path)?, &mut |directory, entry, below| {
+        let (at, name) = (below.as_os_str().as_bytes(), entry.name.as_bytes());
+        let is_of_server = entry.kind == FileType::RegularFile && below == Path::new(&entry.name);
+        // No database's directory begins like this.
+        if at.starts_with(b"#") || is_of_server && OWN.iter().any(|start| name.starts_with(start.as_bytes())) {
+            return Ok(());
+        }
+        let Some(found) = directory.stat(&entry.name)? else { return Ok(()) };
+        hash.update(at).update(&[0]).update(&found.st_ino.to_le_bytes());
+        let is_counted = [".ibd", ".CSM"].iter().any(|end| name.ends_with(end.as_bytes()));
+        if entry.kind == FileType::RegularFile && !is_counted {
+            hash.update(format!("{} {} {}", found.st_size, found.st_mtime, found.st_mtime_nsec).as_bytes());
+        }
+        Ok(())
+    })?;
+    Ok(hash.finalize().to_hex()[..16].to_owned())
 }
 
 /// Removes a binary log: the files that its index lists, one a line, but for those elsewhere.

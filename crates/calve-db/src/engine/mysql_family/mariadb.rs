@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::count::Counters;
 use crate::engine::Purpose;
 use crate::error::{Error, Result};
 
@@ -17,6 +18,12 @@ const DURABLE: &[&str] = &["--innodb-flush-log-at-trx-commit=1", "--innodb-doubl
 /// The last one keeps the server from contacting other machines.
 const FIXED: &[&str] =
     &[LOG_SIZE, "--innodb-flush-method=fsync", "--aria-pagecache-buffer-size=8M", "--skip-slave-start"];
+
+/// Temporary tables that queries need have counters of their own.
+pub(super) const COUNTERS: Counters = Counters {
+    status: "information_schema.GLOBAL_STATUS",
+    names: "'HANDLER_WRITE', 'HANDLER_UPDATE', 'HANDLER_DELETE'",
+};
 
 /// Returns the first words of the command that fills a data directory. `base`: the installation.
 pub(super) fn init(base: &Path, is_there: &dyn Fn(&Path) -> bool) -> Result<Vec<OsString>> {

@@ -1,8 +1,6 @@
 //! MariaDB and MySQL: one protocol, two programs.
-//!
-//! Neither has [`Engine::written`](super::Engine::written): a shutdown or a purge moves the position in InnoDB's log
-//! further than some writes do, and other writes do not move it. docs/environments.md has the measurements.
 
+mod count;
 mod files;
 mod mariadb;
 mod mysql;
@@ -15,6 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use wire::Session;
+use wire::{PATIENCE, USER};
+
+use count::Counters;
 
 use super::{Engine, Instance, Purpose, Refusal, URL_VARIABLE, Version, numbers, setting};
 use calve_core::internal::ShownPath;
@@ -30,14 +31,12 @@ pub(super) enum MysqlFamily {
     Mysql,
 }
 
-const USER: &str = "root";
 /// The TCP user, as an SQL name.
 const ACCOUNT: &str = "root@'127.0.0.1'";
 /// A database that `mariadb-install-db` makes, and `mysqld --initialize` does not.
 const DATABASE: &str = "test";
 const SOCKET: &str = "mysql.sock";
 const STANDARD_PORT: u16 = 3306;
-const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST_GREETING: u64 = 4096;
 
 /// Servers cut paths at 512 bytes (FN_REFLEN), and append names to the data directory's.
@@ -106,6 +105,10 @@ impl MysqlFamily {
             Self::Mariadb => mariadb,
             Self::Mysql => mysql,
         }
+    }
+
+    fn counters(self) -> &'static Counters {
+        self.either(&mariadb::COUNTERS, &mysql::COUNTERS)
     }
 
     /// Returns the statements that run before the first login, one a line. The alphanumeric password needs no quotes.
@@ -237,6 +240,19 @@ impl Engine for MysqlFamily {
         }
     }
 
+    fn written(&self, data: &Path, server: Option<&Address>) -> Option<String> {
+        Some(format!("{} {}", count::current(self.counters(), data, server)?, files::fingerprint(data).ok()?))
+    }
+
+    fn begin_count(&self, data: &Path, server: &Address) -> Result<()> {
+        count::begin(self.counters(), data, server)
+    }
+
+    fn end_count(&self, data: &Path, server: &Address) {
+        // An unknown count is taken for a change.
+        let _ = count::end(self.counters(), data, server);
+    }
+
     fn examine(&self, data: &Path, version: &Version) -> Result<()> {
         match self {
             Self::Mariadb => files::examine_mariadb(data, version),
@@ -287,10 +303,8 @@ impl Engine for MysqlFamily {
 
     /// Warns of events that do not run. Gives no warning where root has a password: this client logs in without one.
     fn without_effect(&self, address: &Address) -> Vec<String> {
-        let count = Connection::open(address, PATIENCE).and_then(|connection| {
-            let mut session = Session::connect(connection, USER).ok()?;
-            session.first_row("SELECT COUNT(*) FROM information_schema.events").ok()?
-        });
+        let count = wire::open(address)
+            .and_then(|mut session| session.first_row("SELECT COUNT(*) FROM information_schema.events").ok()?);
         match count.as_deref() {
             None | Some("0") => Vec::new(),
             Some("1") => vec!["the event scheduler is off: 1 event does not run".into()],

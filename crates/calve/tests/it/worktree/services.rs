@@ -19,7 +19,7 @@ pub(super) struct Shop {
 
 pub(super) const POSTGRES: &str = "postgres";
 pub(super) const MARIADB: &str = "mariadb";
-const MYSQL: &str = "mysql";
+pub(super) const MYSQL: &str = "mysql";
 const MYSQL_CLIENT: &str = "/usr/local/mysql/bin/mysql";
 
 /// By engine, the homes that have the template, and what removes each of them when the tests end.

@@ -1,0 +1,104 @@
+//! Counts the writes to kept data.
+//!
+//! InnoDB's log position is no measure: a restart moves it further than an INSERT does. The status variables here stay the
+//! same as long as clients only read. They begin anew with each server, so a note beside the data carries them on.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use super::wire::{self, Session};
+use crate::engine::address::Address;
+use crate::engine::connection::Connection;
+use crate::error::Result;
+use crate::files::{private, runtime};
+
+/// The note. A missing one: no server was started on the data yet.
+const COUNT: &str = "count";
+
+/// The time in which a server notices that its last client has left.
+const LEAVING: Duration = Duration::from_millis(250);
+
+#[derive(Serialize, Deserialize)]
+enum Count {
+    /// To be added to the running server's own count. Worthless after a crash.
+    Base(u64),
+    /// Of all servers up to the last one's orderly end.
+    Total(u64),
+    Unknown,
+}
+
+fn note(data: &Path) -> PathBuf {
+    data.with_file_name(COUNT)
+}
+
+/// The status variables that count what clients write.
+pub(super) struct Counters {
+    /// The table of the server's status variables.
+    pub(super) status: &'static str,
+    /// In quotes, separated by commas.
+    pub(super) names: &'static str,
+}
+
+impl Counters {
+    fn sum(&self, session: &mut Session<Connection>) -> Option<u64> {
+        let Self { status, names } = self;
+        let number = names.split(',').count();
+        // `FLUSH STATUS` may set the counters back.
+        let sql = format!(
+            "SELECT CAST(SUM(VARIABLE_VALUE) AS UNSIGNED) FROM {status} WHERE VARIABLE_NAME IN ({names}) \
+             HAVING COUNT(*) = {number} AND (SELECT COUNT(DISTINCT VARIABLE_VALUE) FROM {status} \
+             WHERE VARIABLE_NAME IN ('Uptime', 'Uptime_since_flush_status')) = 1"
+        );
+        session.first_row(&sql).ok()??.parse().ok()
+    }
+
+    /// Returns whether the session is the only one, and the server runs no events.
+    fn are_final(&self, session: &mut Session<Connection>) -> bool {
+        let sql = format!(
+            "SELECT 1 FROM {} WHERE VARIABLE_NAME = 'Threads_connected' AND VARIABLE_VALUE = 1 \
+             AND @@GLOBAL.event_scheduler <> 'ON'",
+            self.status
+        );
+        session.first_row(&sql).is_ok_and(|row| row.is_some())
+    }
+}
+
+pub(super) fn current(counters: &Counters, data: &Path, server: Option<&Address>) -> Option<u64> {
+    match (private::read_json(&note(data)).ok()??, server) {
+        (Count::Base(base), Some(server)) => Some(base.wrapping_add(counters.sum(&mut wire::open(server)?)?)),
+        (Count::Total(total), None) => Some(total),
+        _ => None,
+    }
+}
+
+pub(super) fn begin(counters: &Counters, data: &Path, server: &Address) -> Result<()> {
+    let before = match private::read_json(&note(data)) {
+        Ok(None) => 0,
+        Ok(Some(Count::Total(total))) => total,
+        // Differs from every earlier count.
+        _ => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+        }
+    };
+    let sum = wire::open(server).and_then(|mut session| counters.sum(&mut session));
+    let count = sum.map_or(Count::Unknown, |sum| Count::Base(before.wrapping_sub(sum)));
+    private::write_json_to_disk(&note(data), &count)
+}
+
+/// Notes the total, unless a client is connected, which could write until the server has ended.
+pub(super) fn end(counters: &Counters, data: &Path, server: &Address) -> Option<()> {
+    let Count::Base(base) = private::read_json(&note(data)).ok()?? else { return None };
+    let mut session = wire::open(&Address { socket: runtime::hide(&server.socket).ok()?, ..server.clone() })?;
+    let begun = Instant::now();
+    while !counters.are_final(&mut session) {
+        if begun.elapsed() > LEAVING {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let total = Count::Total(base.wrapping_add(counters.sum(&mut session)?));
+    private::write_json(&note(data), &total).ok()
+}
