@@ -29,11 +29,11 @@ impl Edit {
     }
 
     /// Leaves `left` of a file after Calve's part was taken out. `markers`: those of comments in its language.
-    pub(super) fn leave(before: &str, left: String, is_own: bool, markers: &[&str]) -> Result<Self, FileLeftReason> {
+    pub(super) fn leave(before: &str, left: String, is_empty: bool, markers: &[&str]) -> Result<Self, FileLeftReason> {
         match comments(&left, markers) {
             // Some were inside that part, or right beside it.
             count if count != comments(before, markers) => Err(FileLeftReason::Comments),
-            _ if is_own => Ok(Self::Remove),
+            0 if is_empty => Ok(Self::Remove),
             _ => Self::write(before, left),
         }
     }

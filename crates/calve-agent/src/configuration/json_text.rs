@@ -50,12 +50,11 @@ pub(super) fn with(before: Option<&str>, members: &Members) -> Result<Edit, File
     match before {
         _ if !is_changed => Ok(Edit::Fine),
         Some(text) => Edit::write(text, root.to_string()),
-        // Indented more than members that are added to the user's `{}`, so that `without` can tell the two.
-        None => Ok(Edit::Write(format!("{root}\n").replace("  ", "    "))),
+        None => Ok(Edit::Write(format!("{root}\n"))),
     }
 }
 
-/// Removes the members, and objects that become empty. The file goes only if it is as `with` makes a new one.
+/// Removes the members, and objects that become empty.
 pub(super) fn without(before: Option<&str>, members: &Members) -> Result<Edit, FileLeftReason> {
     let Some(text) = before else { return Ok(Edit::Fine) };
     let (root, object) = parsed(text)?;
@@ -81,9 +80,8 @@ pub(super) fn without(before: Option<&str>, members: &Members) -> Result<Edit, F
         }
         is_changed = true;
     }
-    let is_own = with(None, members) == Ok(Edit::Write(text.to_owned()));
     match is_changed {
-        true => Edit::leave(text, root.to_string(), is_own, COMMENTS),
+        true => Edit::leave(text, root.to_string(), object.properties().is_empty(), COMMENTS),
         false => Ok(Edit::Fine),
     }
 }
@@ -160,20 +158,9 @@ mod tests {
             assert!(!is_on_lines || left == text, "{left}");
             assert_eq!(without(Some(text), &members()), Ok(Edit::Fine));
         }
-        let Ok(Edit::Write(new)) = with(None, &members()) else { panic!() };
-        assert_eq!(with(Some(&new), &members()), Ok(Edit::Fine));
-        assert_eq!(without(Some(&new), &members()), Ok(Edit::Remove), "{new}");
-        for (text, expected) in [
-            ("{}", "{}"),
-            ("{}\n", "{}\n"),
-            ("{ }\r\n", "{}\r\n"),
-            ("{\n}\n", "{}\n"),
-            ("{\n\t\n}\n", "{}\n"),
-            ("{\n    \n}\n", "{}\n"),
-            ("{\"hooks\": {}}", "{}"),
-        ] {
-            let Ok(Edit::Write(after)) = with(Some(text), &members()) else { panic!("{text}") };
-            assert_eq!(without(Some(&after), &members()), Ok(Edit::Write(expected.into())), "{text}: {after}");
+        for nothing in [None, Some("{}"), Some("{ }\n"), Some("{\"hooks\": {}}")] {
+            let Ok(Edit::Write(new)) = with(nothing, &members()) else { panic!() };
+            assert_eq!(without(Some(&new), &members()), Ok(Edit::Remove), "{new}");
         }
         assert_eq!(without(None, &members()), Ok(Edit::Fine));
     }

@@ -41,7 +41,7 @@ pub(super) fn without(before: Option<&str>, own: &str, names: &[&str]) -> Result
     if let Some(name) = names.iter().find(|name| value(&after, name).is_some()) {
         return Err(FileLeftReason::Taken((*name).to_owned()));
     }
-    Edit::leave(text, written(&document), text == own, &["#"])
+    Edit::leave(text, written(&document), document.is_empty(), &["#"])
 }
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
