@@ -41,7 +41,9 @@ pub fn prune_data(
     report: &mut dyn FnMut(&Service, calve_db::Result<()>),
 ) -> Result<()> {
     let Ok(home) = database_home(host) else { return Ok(()) };
-    let gone = gone_services(&home, &pruned.common, &pruned.entries)?;
+    // Those of a plan are still there.
+    let going = if is_planned { &pruned.entries[..] } else { &[] };
+    let gone = gone_services(&home, &pruned.common, going)?;
     for service in &gone {
         let judged = match is_planned {
             true => match calve_db::is_written(&home, service) {

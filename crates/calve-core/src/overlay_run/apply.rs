@@ -295,8 +295,10 @@ impl ApplyRequest<'_> {
         let failed = |errno| Error::io(Operation::Stat, full_path(self.tree, path), errno);
         let upper = node_of(directory).open(self.upper.directory, OFlags::RDONLY).map_err(failed)?;
         let mut value = Vec::new();
-        let mut has = |attribute| XattrTarget::Named(upper.as_fd(), &name).read(attribute, &mut value).is_ok();
-        if !has(c"trusted.overlay.origin") && !has(c"user.overlay.origin") {
+        // The other name may be an attribute of the user's.
+        let is_root = sys::opaque_attribute().to_bytes().starts_with(b"trusted.");
+        let origin = if is_root { c"trusted.overlay.origin" } else { c"user.overlay.origin" };
+        if XattrTarget::Named(upper.as_fd(), &name).read(origin, &mut value).is_err() {
             return Ok(false);
         }
         let stat = sys::unless_gone(entry(self.lower, directory)).map_err(failed)?;

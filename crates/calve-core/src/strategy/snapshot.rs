@@ -160,12 +160,16 @@ fn snapshot_nested(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, path: &CStr) -> sys
     let (parent, name) = open_above(dst, sys::path(path), OFlags::RDONLY)?;
     let before = rustix::fs::fstat(&parent)?;
     let mode = Mode::from_raw_mode(before.st_mode & 0o7777);
+    let remove = || rustix::fs::unlinkat(&parent, &*name, AtFlags::REMOVEDIR);
+    let removed = remove();
     // Its owner may have closed it.
-    let is_closed = !mode.contains(Mode::WUSR);
+    let is_closed = removed == Err(Errno::ACCESS);
     if is_closed {
         rustix::fs::fchmod(&parent, mode | Mode::WUSR)?;
+        remove()?;
+    } else {
+        removed?;
     }
-    rustix::fs::unlinkat(&parent, &*name, AtFlags::REMOVEDIR)?;
     sys::snapshot(from.as_fd(), parent.as_fd(), &name)?;
     if is_closed {
         rustix::fs::fchmod(&parent, mode)?;

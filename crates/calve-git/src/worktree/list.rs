@@ -49,7 +49,7 @@ fn look(repository: &Repository, worktree: &Worktree, main: Option<&str>) -> Res
     if !worktree.is_usable() {
         return Ok(listed);
     }
-    let git = Git::at(&worktree.path);
+    let git = Git::at(&worktree.path).heeding_change_times();
     let output =
         git.output(&["status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=none"])?;
     listed.is_dirty = output.status.success().then_some(!output.stdout.is_empty());

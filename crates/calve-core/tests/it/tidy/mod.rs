@@ -269,7 +269,7 @@ fn names_and_words() {
                 ("RegistryPlace", "a `RegistrySlot`"),
                 ("KnownDonor", "a `WatchedDonor`"),
                 ("leaves_secrets", "`Secrets` decides"),
-                ("StagedWorktree", "`AddedFiles`, planned or made"),
+                ("StagedWorktree", "`AddReport`, planned or made"),
                 ("ntold", "it is unknown"),
                 ("Told", "it is reported"),
                 ("Holder", "a `WorktreeId`"),
