@@ -1,3 +1,5 @@
+//! Which files of variables a new worktree gets. calve-git's `env_file.rs` writes them.
+
 use std::path::{Path, PathBuf};
 
 use calve_git::environment::{

@@ -1,4 +1,4 @@
-//! A worktree's services: its own databases, whose data is removed with it.
+//! A worktree's services: its own databases, whose data is removed with it. Each is reached by a private socket, without a port.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -96,7 +96,7 @@ impl TransferFailure {
         ),
         // The checkout of a partial clone fetches what it lacks.
         (Self::Unknown, &[ACCESS, "from promisor remote"], ANY),
-        // In place of "is not a tree" in later versions of git; also where a tree of a partial clone does not come.
+        // Of git 2.55, in place of "is not a tree"; also if the server does not send a tree of a partial clone.
         (Self::NoCommit, &["unable to read tree (%s)"], ANY),
     ];
 

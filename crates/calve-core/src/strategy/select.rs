@@ -55,7 +55,7 @@ fn consider(method: &Method, facts: &Facts, criteria: &Criteria<'_>) -> Result<(
 }
 
 impl Strategy {
-    /// Returns whether all of its clones have the property. Those of [`Self::Spare`] have what their making gave them.
+    /// Returns whether all of its clones have the property. A spare has those of the strategy that built it.
     pub fn meets(self, requirement: Requirement) -> bool {
         IN_ORDER.iter().any(|method| method.strategy == self && method.meets.contains(&requirement))
     }
@@ -65,7 +65,7 @@ impl Strategy {
         !self.meets(Requirement::Cow) && IN_ORDER.iter().any(|method| method.strategy == self && method.makes_each_file)
     }
 
-    /// Returns whether it takes the whole tree at one moment: with excluded entries, and into no existing tree.
+    /// Returns whether it takes the whole tree at one moment. It includes excluded entries, and cannot fill an existing tree.
     pub(crate) fn is_at_once(self) -> bool {
         self.meets(Requirement::Instant) && self.meets(Requirement::Stable)
     }

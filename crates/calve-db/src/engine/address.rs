@@ -54,7 +54,7 @@ impl Address {
         self.socket.parent().unwrap_or(&self.socket)
     }
 
-    /// Returns the address of a server with its socket in another directory, where clients do not look.
+    /// Returns this address with its socket in `directory`, hidden from clients.
     pub(crate) fn unseen_in(&self, directory: &Path) -> Self {
         Self { socket: directory.join(self.socket.file_name().unwrap_or_default()), ..self.clone() }
     }

@@ -1,4 +1,5 @@
-//! Hard links inside the tree: the first name of an inode is cloned, and the others are linked to it.
+//! Hard links inside the tree: the first name of an inode is cloned, and the others are linked to it. Not where macOS' clonefile
+//! clones a whole directory, which separates them.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};

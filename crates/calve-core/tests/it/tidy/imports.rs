@@ -97,7 +97,7 @@ impl File {
             expand(&[], tree, &mut names);
             let visibility = before.rsplit('\n').next().unwrap_or_default().trim();
             let is_handed_on = visibility.starts_with("pub");
-            // A system's `mod.rs` only says which of its files has what. calve-git has circles by what it hands on.
+            // A system's `mod.rs` only re-exports. In calve-git, re-exports form circles.
             let is_exempt = file.name.starts_with("sys/") || source.is_in("crates/calve-git");
             if !(is_handed_on && is_exempt) {
                 file.imports.extend(names.iter().map(|(_, path)| path.clone()));

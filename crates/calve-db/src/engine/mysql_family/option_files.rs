@@ -7,7 +7,7 @@ use crate::files::directory::{Directory, SMALL_BYTES};
 
 /// The option groups that all clients read, and those of the two shells.
 const CLIENTS: &[&str] = &["client", "client-server", "client-mariadb", "mariadb-client", "mysql", "mariadb"];
-/// The other clients, without the beginnings of their names.
+/// The ends of the other clients' names, as in `mysqldump` and `mariadb-dump`.
 const TOOLS: &[&str] = &["admin", "dump", "import", "check", "show", "slap"];
 const WHERE: &[&str] = &["host", "port", "socket", "protocol", "pipe"];
 const OF_THE_SYSTEM: &[&str] =

@@ -192,7 +192,7 @@ fn check_out(
     let steps = plan.check_out();
     let PlannedClone { dst, recipe, .. } = plan;
     if let Some(id) = &recipe.revision {
-        // Without `--missing`, a partial clone would ask the server for it. Later versions of git print `?ID`.
+        // Without `--missing`, a partial clone would ask the server for it. For an unknown commit, git 2.55 prints `?ID`.
         let found = git.answer(&["rev-list", "--missing=print", "--max-count=1", id])?;
         if found.is_none_or(|found| found.starts_with('?')) {
             let fetch = Step::inside(["fetch", "origin", id]);
