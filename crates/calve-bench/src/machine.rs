@@ -26,13 +26,8 @@ fn first_field(file: &str, name: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-fn kibibytes(file: &str, name: &str) -> Option<u64> {
+pub(crate) fn kibibytes(file: &str, name: &str) -> Option<u64> {
     first_field(file, name)?.split_whitespace().next()?.parse::<u64>().ok().map(|number| number * 1024)
-}
-
-/// Returns this process's peak memory: the kernel counts a program that it starts from there on.
-pub(crate) fn own_peak_memory_bytes() -> Option<u64> {
-    kibibytes("/proc/self/status", "VmHWM")
 }
 
 /// Returns the options of the mount, and those of its file system.

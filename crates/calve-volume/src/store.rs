@@ -484,6 +484,7 @@ fn write_record(directory: &Path, record: &Record) -> Result<()> {
     let path = directory.join(RECORD);
     let text = serde_json::to_vec(record).io("write", &path)?;
     let opened = fs::File::open(directory).io("open", directory)?;
+    sweep_records(opened.file());
     replace_record(opened.file(), RECORD, Durability::Synced, |file| file.write_all(&text)).io("write", &path)
 }
 

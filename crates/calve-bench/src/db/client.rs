@@ -39,7 +39,7 @@ impl Session {
         let ask: Ask = match engine {
             EngineKind::Postgres => {
                 let mut session = PostgresSession::connect(stream, &address.user, &address.database)?;
-                Box::new(move |sql| session.first_value(sql))
+                Box::new(move |sql| Ok(session.rows(sql, 1)?.pop()))
             }
             EngineKind::Mariadb | EngineKind::Mysql => {
                 let mut session = MysqlSession::connect(stream, &address.user)?;

@@ -63,7 +63,7 @@ impl Report {
                 conditions: Conditions::None {},
                 rounds: 0,
                 versions: BTreeMap::new(),
-                memory_floor_bytes: machine::own_peak_memory_bytes(),
+                memory_floor_bytes: machine::kibibytes("/proc/self/status", "VmHWM"),
                 results: Vec::new(),
                 failed: Vec::new(),
                 not_run: Vec::new(),

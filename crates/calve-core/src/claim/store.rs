@@ -41,7 +41,7 @@ use crate::vocabulary::operation::Operation;
 
 const SET: &str = "set";
 const PAUSED: &str = "paused";
-const WATCHED: &str = "watched";
+pub(crate) const WATCHED: &str = "watched";
 const LOCK: &str = ".lock";
 const AWAITED: &str = ".awaited";
 /// The mount point of the spares' file system: it tells deleted spares from unmounted ones.
@@ -237,11 +237,6 @@ impl Home {
         matches!(self.take(AWAITED, FlockOperation::NonBlockingLockExclusive), Ok(None))
     }
 
-    /// Takes the only place in the queue for the lock. `None` if another process has it.
-    pub(crate) fn wait_in_line(&self) -> Result<Option<HeldLock>, Error> {
-        self.take(".waiting", FlockOperation::NonBlockingLockExclusive)
-    }
-
     pub(crate) fn find(&self, definition: &Definition) -> Result<Option<Set>, Error> {
         let is_same =
             |set: &Set| set.definition.parent == definition.parent && set.definition.shape == definition.shape;
@@ -323,10 +318,6 @@ impl Set {
 
     pub(crate) fn pause(&self, paused: bool) -> Result<(), Error> {
         if paused { self.records.write(PAUSED, b"") } else { self.records.remove(PAUSED).map(drop) }
-    }
-
-    pub(crate) fn keep_watched(&self) -> Result<(), Error> {
-        self.records.write(WATCHED, b"")
     }
 
     pub(crate) fn is_defined(&self) -> bool {

@@ -10,7 +10,7 @@ use super::build;
 use super::set::{Readiness, SpareOptions, SpareOrigin, SpareSet, SpareState, Spares};
 use super::watch;
 use crate::claim::ask::ask;
-use crate::claim::store::{Definition, Home, Set, Shape, SpareSource};
+use crate::claim::store::{Definition, Home, Set, Shape, SpareSource, WATCHED};
 use crate::claim::{hand_over, record};
 use crate::error::{Error, IoContext};
 use crate::options::{CloneOptions, SpareUse};
@@ -64,7 +64,7 @@ impl Spares {
         }
         set.pause(false)?;
         if options.watched {
-            set.keep_watched()?;
+            set.records.write(WATCHED, b"")?;
             set.watched = true;
         }
         set.paused = false;

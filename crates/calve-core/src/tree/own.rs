@@ -132,32 +132,52 @@ pub fn replace_record(
     durability: Durability,
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
-    let remove = |new: &str| rustix::fs::unlinkat(directory, new, AtFlags::empty());
-    let (new, lock) = loop {
-        let new = format!("{NEW}{:016x}", sys::random());
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-        let taken = HeldLock::take(directory, &*new, flags, FlockOperation::NonBlockingLockExclusive);
-        // `None`: a sweep saw it before it was locked.
-        if let Some(lock) = taken.inspect_err(|_| _ = remove(&new))? {
-            break (new, lock);
-        }
-    };
+    let (new, lock) = make_new(directory)?;
     let sync = |fd| if durability == Durability::Synced { sys::sync_file(fd) } else { Ok(()) };
-    let written = lock.as_fd().try_clone_to_owned().and_then(|file| write(&mut File::from(file)));
+    // The umask may have taken this user's permissions.
+    let permitted = rustix::fs::fchmod(lock.as_fd(), Mode::RUSR | Mode::WUSR).map_err(io::Error::from);
+    let opened = permitted.and_then(|()| lock.as_fd().try_clone_to_owned());
+    let written = opened.and_then(|file| write(&mut File::from(file)));
     let synced = written.and_then(|()| Ok(sync(lock.as_fd())?));
     let renamed = synced.and_then(|()| Ok(rustix::fs::renameat(directory, &*new, directory, record)?));
-    renamed.inspect_err(|_| _ = remove(&new))?;
+    renamed.inspect_err(|_| _ = rustix::fs::unlinkat(directory, &*new, AtFlags::empty()))?;
     Ok(sync(directory.as_fd())?)
+}
+
+fn make_new(directory: impl AsFd + Copy) -> sys::Result<(String, HeldLock)> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+    // Losing to a sweep is rare; losing every time is an attack, or a file system that shows another file there.
+    for _ in 0..64 {
+        let new = format!("{NEW}{:016x}", sys::random());
+        match HeldLock::take(directory, &*new, flags, FlockOperation::NonBlockingLockExclusive) {
+            Ok(Some(lock)) => return Ok((new, lock)),
+            Err(Errno::EXIST) => {}
+            not_locked => {
+                remove_own(directory, &*new);
+                not_locked?;
+            }
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+fn is_new(name: &[u8]) -> bool {
+    let digits = name.strip_prefix(NEW.as_bytes());
+    digits.is_some_and(|it| it.len() == 16 && it.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')))
+}
+
+fn remove_own(directory: impl AsFd + Copy, new: impl Arg + Copy) {
+    if sys::stat_at(directory, new).is_ok_and(|stat| stat.st_uid == rustix::process::geteuid().as_raw()) {
+        let _ = rustix::fs::unlinkat(directory, new, AtFlags::empty());
+    }
 }
 
 /// Removes records that killed processes left half-written.
 pub fn sweep_records(directory: impl AsFd + Copy) {
     let (flags, operation) = (OFlags::RDWR | OFlags::NONBLOCK, FlockOperation::NonBlockingLockExclusive);
-    for name in names_in(directory).unwrap_or_default() {
-        if name.to_bytes().starts_with(NEW.as_bytes())
-            && let Ok(Some(_lock)) = HeldLock::take(directory, &*name, flags, operation)
-        {
-            let _ = rustix::fs::unlinkat(directory, &*name, AtFlags::empty());
+    for name in names_in(directory).unwrap_or_default().into_iter().filter(|name| is_new(name.to_bytes())) {
+        if let Ok(Some(_lock)) = HeldLock::take(directory, &*name, flags, operation) {
+            remove_own(directory, &*name);
         }
     }
 }
@@ -170,7 +190,7 @@ fn names_in(directory: impl AsFd) -> sys::Result<Vec<CString>> {
 /// Removes the given records and half-written ones, if the directory has no other files.
 pub(crate) fn remove_records(directory: BorrowedFd<'_>, records: &[&[u8]]) {
     let Ok(names) = names_in(directory) else { return };
-    let is_record = |name: &[u8]| records.contains(&name) || name.starts_with(NEW.as_bytes());
+    let is_record = |name: &[u8]| records.contains(&name) || is_new(name);
     if names.iter().all(|name| is_record(name.to_bytes())) {
         for name in names {
             let _ = rustix::fs::unlinkat(directory, &*name, AtFlags::empty());
@@ -208,5 +228,54 @@ mod tests {
         let failed = replace_record(&own, "record", Durability::Cached, |_| Err(Errno::NOSPC.into()));
         assert_eq!(Errno::from_io_error(&failed.unwrap_err()), Some(Errno::NOSPC));
         assert_eq!((own.names().unwrap().len(), own.read("record").unwrap().unwrap()), (1, b"whole".to_vec()));
+    }
+
+    #[test]
+    fn a_sweep_leaves_what_calve_did_not_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = OwnDirectory::open(folder.path()).unwrap().unwrap();
+        let mut kept =
+            vec![".new-", ".new-0123456789abcde", ".new-0123456789abcdef0", ".new-0123456789ABCDEF", ".new-x"];
+        let foreign = folder.path().join(".new-0123456789abcde0");
+        fs_err::write(&foreign, "").unwrap();
+        if std::os::unix::fs::chown(&foreign, Some(1), None).is_ok() {
+            kept.push(".new-0123456789abcde0");
+        }
+        for name in kept.iter().copied().chain([".new-0123456789abcdef"]) {
+            fs_err::write(folder.path().join(name), "").unwrap();
+        }
+        sweep_records(&own);
+        kept.sort_unstable();
+        let mut names: Vec<_> = own.names().unwrap().into_iter().map(|name| name.into_string().unwrap()).collect();
+        names.sort_unstable();
+        assert_eq!(names, kept);
+        remove_records(own.as_fd(), &[]);
+        assert_eq!(own.names().unwrap().len(), kept.len());
+    }
+
+    /// A directory that shows no new file under its name.
+    struct Shifting {
+        place: OwnDirectory,
+        elsewhere: OwnDirectory,
+        calls: std::cell::Cell<u32>,
+    }
+
+    impl AsFd for Shifting {
+        fn as_fd(&self) -> BorrowedFd<'_> {
+            // Of each try's four calls, the second one asks which file has the name.
+            let call = self.calls.replace(self.calls.get() + 1);
+            if call % 4 == 1 { self.elsewhere.as_fd() } else { self.place.as_fd() }
+        }
+    }
+
+    #[test]
+    fn a_file_that_never_has_its_name_is_given_up_and_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = |name: &str| OwnDirectory::create(&folder.path().join(name)).unwrap().unwrap();
+        let shifting = Shifting { place: below("a"), elsewhere: below("b"), calls: 0.into() };
+        let failed = replace_record(&shifting, "record", Durability::Cached, |_| panic!("there is no file"));
+        assert_eq!(Errno::from_io_error(&failed.unwrap_err()), Some(Errno::AGAIN));
+        assert_eq!(shifting.calls.get(), 4 * 64);
+        assert!(shifting.place.names().unwrap().is_empty());
     }
 }

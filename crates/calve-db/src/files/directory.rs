@@ -127,14 +127,15 @@ impl Directory {
         self.file(name)?.ok_or(Errno::NOENT).at(Operation::Open, &path)?;
         let old = ReplacedFile::find(self.descriptor.as_fd(), plain(name).at(Operation::Stat, &path)?);
         let old = old.at(Operation::Stat, &path)?.ok_or(Errno::NOENT).at(Operation::Open, &path)?;
-        let mut operation = Operation::SetMode;
+        let mut operation = Operation::Create;
         let replaced = replace_record(&self.descriptor, name, Durability::Cached, |file| {
+            operation = Operation::SetMode;
             if !old.keep_in(file.as_fd())? {
                 operation = Operation::ChangeOwner;
                 return Err(Errno::PERM.into());
             }
-            operation = Operation::Replace;
-            file.write_all(contents)
+            operation = Operation::Write;
+            file.write_all(contents).inspect(|()| operation = Operation::Replace)
         });
         replaced.at(operation, &path)
     }

@@ -261,24 +261,27 @@ fn a_sweep_unmounts_nothing() {
     assert!(precious.join("kept").exists(), "it was unmounted");
 }
 
-const ANY_UMASK: &[&str] = &["sh", "-c", "umask 000; exec \"$@\"", "sh"];
+/// Under 777, only root enters the directories that it makes.
+fn umasks(user: User) -> &'static [&'static str] {
+    if is_root() && user == User::This { &["000", "777"] } else { &["000"] }
+}
 
 /// Whatever the umask is, and the modes of directories were.
 #[test]
 fn nobody_else_reads_or_locks() {
-    for user in users() {
+    for (user, umask) in users().into_iter().flat_map(|user| umasks(user).iter().map(move |umask| (user, umask))) {
+        let umask = &["sh", "-c", &format!("umask {umask}; exec \"$@\""), "sh"];
         let Some(world) = World::with(user, None) else { return };
         let from = world.path().join("from");
         data_of(Postgres, &from);
         world.give(&from);
-        world
-            .db_by(ANY_UMASK, ["template", "create", "t", "-q", "--engine", "postgres", "--from"])
-            .arg(&from)
-            .succeeds();
+        world.db_by(umask, ["template", "create", "t", "-q", "--engine", "postgres", "--from"]).arg(&from).succeeds();
         let fail = ["template", "create", "f", "-q", "--base", "t", "--", "false"];
-        world.db_by(ANY_UMASK, fail).fails(1, &["the command failed"]);
-        world.db_by(ANY_UMASK, ["start", "t", "--name", "a", "--tcp"]).succeeds();
+        world.db_by(umask, fail).fails(1, &["the command failed"]);
+        world.db_by(umask, ["start", "t", "--name", "a", "--tcp"]).succeeds();
         is_closed(&world);
+        let record = fs::metadata(world.home().join("db/servers/a/server.json")).unwrap();
+        assert_eq!(record.mode() & 0o777, 0o600);
         for name in ["", "servers", "logs", "templates"] {
             rustix::fs::chmod(world.home().join("db").join(name), 0o755.into()).unwrap();
         }

@@ -47,7 +47,9 @@ fn end(world: &World) {
     world.db(["stop", "--all", "-q"]).succeeds();
     world.nothing_left();
     // A process that was killed while it wrote the pool's record.
-    fs::write(world.home().join("db/pools/.new-0123456789abcdef"), "{").unwrap();
+    let half_written = world.home().join("db/pools/.new-0123456789abcdef");
+    fs::write(&half_written, "{").unwrap();
+    world.give(&half_written);
     world.db(["gc", "-q"]).succeeds();
     assert_eq!(names(&world.home().join("db/pools")), [".lock-t"]);
 }

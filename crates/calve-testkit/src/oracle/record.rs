@@ -185,15 +185,12 @@ fn xattrs(dir: BorrowedFd<'_>, name: &OsStr) -> std::result::Result<Xattrs, Errn
     };
     let mut value = [0_u8; XATTR_MAX];
     let mut found = Xattrs::new();
+    // XFS shows root each ACL a second time, in its own format. SELinux labels follow a policy based on paths.
+    let is_derived = |name: &[u8]| name.starts_with(b"trusted.SGI_ACL_") || name == b"security.selinux";
     for name in list[..len].split(|byte| *byte == 0).filter(|name| !name.is_empty() && !is_derived(name)) {
         let name = OsStr::from_bytes(name);
         let len = rustix::fs::lgetxattr(&path, name, &mut value[..])?;
         found.insert(name.to_owned(), value[..len].to_vec());
     }
     Ok(found)
-}
-
-/// XFS shows root each ACL a second time, in its own format. SELinux labels follow a policy based on paths.
-fn is_derived(name: &[u8]) -> bool {
-    name.starts_with(b"trusted.SGI_ACL_") || name == b"security.selinux"
 }

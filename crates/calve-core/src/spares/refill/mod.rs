@@ -4,6 +4,8 @@ mod pace;
 
 use std::sync::Arc;
 
+use rustix::fs::FlockOperation;
+
 use self::pace::RefillPace;
 use super::build::{build, sweep};
 use super::set::{SpareOrigin, Spares};
@@ -72,7 +74,7 @@ fn turn(home: &Home, options: &RefillOptions) -> Result<Option<HeldLock>, Error>
         return home.lock_soon();
     }
     // The next process in line sees all claims after its release.
-    let Some(_waiting) = home.wait_in_line()? else { return Ok(None) };
+    let Some(_waiting) = home.take(".waiting", FlockOperation::NonBlockingLockExclusive)? else { return Ok(None) };
     // By path: an open directory stays usable after it is moved or its file system is unmounted.
     let is_wanted = || Home::sets_at(home.path(), None).is_ok_and(|sets| sets.iter().any(|set| !set.paused));
     let may_go_on = || !options.cancel.is_cancelled() && is_wanted();

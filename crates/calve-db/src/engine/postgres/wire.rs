@@ -36,11 +36,6 @@ impl<S: Read + Write> Session<S> {
         })
     }
 
-    /// Runs a statement to its end. Returns its first value. `None`: no row, or NULL.
-    pub fn first_value(&mut self, sql: &str) -> io::Result<Option<String>> {
-        Ok(self.rows(sql, 1)?.pop())
-    }
-
     fn over(stream: S, user: &str, database: &str) -> Result<Self, Refusal> {
         let mut session = Self(stream);
         let mut body = 196_608_u32.to_be_bytes().to_vec();
@@ -65,7 +60,8 @@ impl<S: Read + Write> Session<S> {
         self.rows(sql, usize::MAX).map_err(|error| error.to_string())
     }
 
-    fn rows(&mut self, sql: &str, most: usize) -> io::Result<Vec<String>> {
+    /// Runs a statement to its end. Returns the first values of at most `most` rows, without NULLs.
+    pub fn rows(&mut self, sql: &str, most: usize) -> io::Result<Vec<String>> {
         self.send(b'Q', sql)?;
         self.until_ready(most)?.map_err(|said| io::Error::other(said.message))
     }

@@ -275,7 +275,9 @@ fn unfinished(common: &Path) -> Result<Vec<(PathBuf, Option<LeftJournal>)>> {
     let mut found = Vec::new();
     for directory in entries::all(common)? {
         let path = directory.join(JOURNAL);
-        match lock_file(CWD, &*path, OFlags::RDONLY, FlockOperation::NonBlockingLockExclusive) {
+        let lock = |flags| lock_file(CWD, &*path, flags, FlockOperation::NonBlockingLockExclusive);
+        // NFS grants the lock only on a file open for writing. Another user's may be open to reading only.
+        match lock(OFlags::RDWR).or_else(|_| lock(OFlags::RDONLY)) {
             Ok(Some(journal)) => {
                 let (mut text, mut journal) = (Vec::new(), File::from(journal));
                 journal.read_to_end(&mut text)?;
@@ -546,5 +548,8 @@ mod tests {
         flock(&mine, FlockOperation::Unlock).unwrap();
         fs_err::write(&path, "").unwrap();
         assert_eq!(is_left(), [true]);
+        let (_, left) = unfinished(folder.path()).unwrap().remove(0);
+        let flags = rustix::fs::fcntl_getfl(left.unwrap().1).unwrap();
+        assert!(flags.contains(OFlags::RDWR), "NFS would not lock it");
     }
 }

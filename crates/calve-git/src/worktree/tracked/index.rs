@@ -73,11 +73,6 @@ impl IndexEntry {
         hex(&self.oid)
     }
 
-    /// Compares a size in bytes by the 32 bits that the entry has.
-    pub(crate) fn has_size(&self, size: u64) -> bool {
-        self.size == low(size)
-    }
-
     /// Returns whether `stat` is of the file that git looked at when it wrote the entry.
     pub(crate) fn is_of(&self, stat: &Stat) -> bool {
         let (seconds, nanoseconds) = mtime(stat);
@@ -325,7 +320,7 @@ fn short(bytes: &[u8], at: usize) -> Option<u16> {
 
 /// Returns the low 32 bits, which are all that the index keeps.
 #[allow(clippy::cast_possible_truncation, reason = "as git does")]
-fn low(value: impl TryInto<i128>) -> u32 {
+pub(crate) fn low(value: impl TryInto<i128>) -> u32 {
     value.try_into().map_or(0, |value: i128| value as u32)
 }
 

@@ -22,7 +22,7 @@ use crate::remedy::Remedy;
 use crate::repository::Repository;
 use crate::worktree::status::{GitPath, Status, split};
 use crate::worktree::tracked::conversion::Conversion;
-use crate::worktree::tracked::index::{GITLINK, Index, IndexEntry, PLAIN, SYMLINK};
+use crate::worktree::tracked::index::{GITLINK, Index, IndexEntry, PLAIN, SYMLINK, low};
 
 /// The commit's files, each with the way to make it.
 pub(crate) struct TrackedFiles {
@@ -109,7 +109,7 @@ impl TrackedFiles {
             }
             let is_converted = |donor: &IndexEntry| match conversions.get(at) {
                 Some(Conversion::None) => false,
-                Some(Conversion::Size(size)) => entry.mode != SYMLINK && !donor.has_size(*size),
+                Some(Conversion::Size(size)) => entry.mode != SYMLINK && donor.size != low(*size),
                 Some(Conversion::ByGit) => entry.mode != SYMLINK,
                 None => true,
             };

@@ -117,7 +117,11 @@ fn a_volume_is_made_used_and_removed() {
     let made = host.calve(["create", "work", "--size", "1G", "--sparse", "--json"]).succeeds().json();
     assert_eq!(made["volumes"][0]["size_bytes"], 1024 * MIB);
     assert!(host.allocated("work") < 16 * MIB);
+    // A process that was killed while it wrote the record.
+    let half_written = host.path().join("home/volumes/work/.new-0123456789abcdef");
+    fs_err::write(&half_written, "{").unwrap();
     let top = host.attach("work");
+    assert!(!half_written.exists());
     // Again is no mistake.
     assert_eq!(host.attach("work"), top);
     assert_eq!(host.devices("work").len(), 1);
@@ -139,8 +143,7 @@ fn a_volume_is_made_used_and_removed() {
     assert_same(top.join("src"), top.join("dst"));
     host.detach("work");
     host.calve(["detach", "work"]).succeeds();
-    // A process that was killed while it wrote the record.
-    fs_err::write(host.path().join("home/volumes/work/.new-0123456789abcdef"), "{").unwrap();
+    fs_err::write(&half_written, "{").unwrap();
     // There is no terminal to ask on.
     host.calve(["remove", "work"]).fails(3).says(&["still there", "--yes"]);
     host.calve(["remove", "work", "--yes"]).succeeds();
