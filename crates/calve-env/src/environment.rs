@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
-use calve_db::{Address, DatabaseTemplate, Service};
+use calve_db::{Address, DatabaseTemplate, LossRule, Service};
 use calve_git::Config;
 use calve_git::environment::{LeasedPort, Leases, check_original, root_of};
 
@@ -104,7 +104,7 @@ impl<'h> Environment<'h> {
     pub fn reset<E: From<Error>>(
         &self,
         name: Option<&str>,
-        may_lose: impl FnOnce(&Service, &DatabaseTemplate) -> std::result::Result<(), E>,
+        may_lose: impl Fn(&Service, &DatabaseTemplate) -> std::result::Result<(), E>,
         cancel: &CancelToken,
     ) -> std::result::Result<ServiceReset<'h>, E> {
         let mut services = self.services()?;
@@ -116,23 +116,31 @@ impl<'h> Environment<'h> {
         // A template that was replaced under its own name is refused, whatever the answer: the file names no other.
         let has_new_url = template != former.template && wanted.program.engine != former.program.engine;
         // Checked only now: clients may write while a command makes the template, which can take long.
-        if has_new_url || calve_db::is_written(&home, &former).map_err(Error::from)? {
+        let is_asked = has_new_url || calve_db::is_written(&home, &former).map_err(Error::from)?;
+        if is_asked {
             may_lose(&former, &wanted)?;
         }
         let engine = has_new_url.then_some(&*wanted.program.engine);
-        let reset = calve_db::reset_service(&home, &former.name, &template, engine, cancel).map_err(Error::from)?;
-        let data = reset.name.clone();
+        let put_back = |rule| calve_db::reset_service(&home, &former.name, &template, engine, rule, cancel);
+        let start_again = || -> Result<()> {
+            if was_running {
+                calve_db::start_service(&home, &former.name, &self.host.supervisor()?, cancel)?;
+            }
+            Ok(())
+        };
+        let mut reset = put_back(LossRule::from_consent(is_asked));
+        // Its server had not written everything yet, or a client wrote until its end.
+        if matches!(reset, Err(calve_db::Error::ServiceWritten { .. })) {
+            start_again()?;
+            may_lose(&former, &wanted)?;
+            reset = put_back(LossRule::Accept);
+        }
+        let reset = reset.map_err(Error::from)?;
         services.made.insert(former.service.clone(), reset);
         let rewrite = || self.rewrite_files(&Self::variables(&self.ports()?, &services)?);
         let env_files = if has_new_url { rewrite() } else { Ok(RewrittenFiles::default()) };
         // Even if the files could not be written.
-        let start = || -> Result<()> {
-            if was_running {
-                calve_db::start_service(&home, &data, &self.host.supervisor()?, cancel)?;
-            }
-            reap_trash(self.host, &home)
-        };
-        let started = start();
+        let started = start_again().and_then(|()| reap_trash(self.host, &home));
         Ok(ServiceReset { services, service: former.service, env_files, started })
     }
 

@@ -109,7 +109,12 @@ pub(crate) trait Engine: Sync {
         None
     }
 
-    /// Prepares [`Engine::written`] where only a running server knows it. No client can connect yet.
+    /// Returns whether [`Engine::written`] needs a count that begins anew with each server.
+    fn counts(&self) -> bool {
+        false
+    }
+
+    /// Begins the count. No client can connect yet.
     fn begin_count(&self, _data: &Path, _server: &Address) -> Result<()> {
         Ok(())
     }

@@ -49,9 +49,13 @@ fn open_with(path: &Path, how: OFlags) -> Result<File> {
 
 /// Replaces a file's contents. Readers see the old or the new ones as a whole.
 pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<()> {
+    replace_as(path, contents, Durability::Cached)
+}
+
+fn replace_as(path: &Path, contents: &[u8], durability: Durability) -> Result<()> {
     let above = Directory::open(path.parent().unwrap_or(path))?;
     let name = path.file_name().unwrap_or_default();
-    replace_record(&above, name, Durability::Cached, |file| file.write_all(contents)).at(Operation::Write, path)
+    replace_record(&above, name, durability, |file| file.write_all(contents)).at(Operation::Write, path)
 }
 
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
@@ -82,11 +86,8 @@ pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
 
 /// Writes a document that must survive a power failure whenever later writes to the disk do.
 pub(crate) fn write_json_to_disk(path: &Path, document: &impl Serialize) -> Result<()> {
-    write_json(path, document)?;
-    for path in [Some(path), path.parent()].into_iter().flatten() {
-        fs_err::File::open(path).and_then(|file| Ok(rustix::fs::fsync(file)?)).at(Operation::Sync, path)?;
-    }
-    Ok(())
+    let text = serde_json::to_vec_pretty(document).at(Operation::Write, path)?;
+    replace_as(path, &text, Durability::Synced)
 }
 
 /// Creates a missing directory, and sets its permissions. Refuses another user's directory.

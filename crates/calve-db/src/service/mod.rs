@@ -17,7 +17,7 @@ pub use data::{
     unreadable,
 };
 pub use position::is_written;
-pub(crate) use position::{note_start, position, set_promoted};
+pub(crate) use position::{note_start, position, set_promoted, was_started};
 pub use removal::{PendingRemoval, begin_removal, finish_removals};
 pub use reset::reset;
 pub(crate) use run::hold;

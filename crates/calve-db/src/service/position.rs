@@ -76,7 +76,7 @@ pub(crate) fn position(home: &Home, service: &Service) -> Result<Option<String>>
 }
 
 /// Returns whether a client may have written to the data of this slot.
-fn was_started(slot: &Path) -> bool {
+pub(crate) fn was_started(slot: &Path) -> bool {
     slot.join(STARTED).try_exists().unwrap_or(true)
 }
 

@@ -7,8 +7,8 @@ use fs_err as fs;
 use rustix::fs::FlockOperation;
 
 use super::data::{REMOVING, Service, TURN, find, services, take_turn};
-use super::{LossRule, is_written, run};
-use crate::error::{AtPath as _, Error, Operation, Result};
+use super::{LossRule, run};
+use crate::error::{AtPath as _, Operation, Result};
 use crate::files::{private, trash};
 use crate::registry::{self, Home};
 
@@ -25,10 +25,7 @@ pub fn begin_removal(home: &Home, name: &str, written: LossRule) -> Result<Pendi
     let (turn, service) = take_turn(home, name, &cancel)?;
     run::end(home, &service, written, &cancel)?;
     let _held = run::take_data(home, &service, &cancel)?;
-    // It may have been written to until its server ended.
-    if written == LossRule::Refuse && is_written(home, &service)? {
-        return Err(Error::ServiceWritten { service: service.service, worktree: service.worktree.root.into() });
-    }
+    run::check_written(home, &service, written)?;
     private::open(&service.slot.join(REMOVING))?;
     Ok(PendingRemoval { service, _turn: turn })
 }

@@ -10,12 +10,13 @@ use crate::files::{private, trash};
 use crate::registry::{Home, unix_now};
 
 /// Replaces the data by a new clone of `template`. A running server ends first, and none is started. The URL stays the
-/// same, unless the template is of another engine, which must be `other_engine`.
+/// same, unless the template is of another engine, which must be `other_engine`. `written`: the fate of changed data.
 pub fn reset(
     home: &Home,
     name: &str,
     template: &str,
     other_engine: Option<&str>,
+    written: LossRule,
     cancel: &CancelToken,
 ) -> Result<Service> {
     home.prepare()?;
@@ -43,9 +44,10 @@ pub fn reset(
     write(&staged.slot, service)?;
     unless_cancelled(cancel)?;
     // Not cancelled from here on: a server that ended without writing everything must not be left with its former data.
-    run::end(home, &former, LossRule::Accept, &CancelToken::default())?;
+    run::end(home, &former, written, &CancelToken::default())?;
     // Held until the former data is out of the way: it must not look like a leftover of a killed run.
     let _held = run::take_data(home, &former, &CancelToken::default())?;
+    run::check_written(home, &former, written)?;
     // Without an exchange, a command in between finds no data, and clones it from the template.
     private::exchange(&staged.slot, &former.slot, || trash::remove(&former.slot, RemovalWait::No))?;
     // Removes the former data, which has the hidden name now.

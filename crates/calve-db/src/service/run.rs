@@ -9,6 +9,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::FdFlags;
 
 use super::data::{LOCK, ON_DISK, Service, take_turn};
+use super::position::is_written;
 use crate::engine::memory;
 use crate::engine::{Engine, Purpose, programs};
 use crate::error::{AtPath as _, Error, Operation, Remedy, Result, UnusableData, unless_cancelled};
@@ -119,6 +120,15 @@ pub(super) fn end(home: &Home, service: &Service, unsaved: LossRule, cancel: &Ca
         Err(Error::UnknownServer(_) | Error::ServerEnded { .. }) => Ok(false),
         stopped => stopped.map(|_| true),
     }
+}
+
+/// Fails if changed data may not be lost. It may have been written to until its server ended.
+pub(super) fn check_written(home: &Home, service: &Service, written: LossRule) -> Result<()> {
+    if written == LossRule::Accept || !is_written(home, service)? {
+        return Ok(());
+    }
+    let worktree = service.worktree.root.clone().into();
+    Err(Error::ServiceWritten { service: service.service.clone(), worktree })
 }
 
 /// Takes a slot. A present holder is ending, because no other process can start a server of this name now.

@@ -153,7 +153,8 @@ enum End {
 /// Starts the server. Until the position of kept data is noted, its sockets are hidden: clients know their path.
 fn launch_unseen(wanted: LaunchRequest<'_>) -> Result<RunningServer> {
     let spec = wanted.spec;
-    let Some(slot) = &spec.durable else { return launch(&wanted) };
+    let must_note = |slot: &&PathBuf| wanted.engine.counts() || !service::was_started(slot);
+    let Some(slot) = spec.durable.as_ref().filter(must_note) else { return launch(&wanted) };
     let address = wanted.address.unseen_in(&runtime::make_unseen(&spec.record.directory, spec.program.account)?);
     let launched = launch(&LaunchRequest { address: &address, ..wanted })?;
     service::note_start(slot, wanted.engine, &address)?;

@@ -17,8 +17,12 @@ use crate::files::{private, runtime};
 /// The note. A missing one: no server was started on the data yet.
 const COUNT: &str = "count";
 
-/// The time in which a server notices that its last client has left.
-const LEAVING: Duration = Duration::from_millis(250);
+/// The time in which killed sessions roll back and leave.
+const LEAVING: Duration = Duration::from_secs(2);
+/// The time in which short transactions end.
+const SETTLING: Duration = Duration::from_millis(500);
+/// Longer than a server keeps its list of transactions.
+const LIST_KEPT: Duration = Duration::from_millis(120);
 
 #[derive(Serialize, Deserialize)]
 enum Count {
@@ -26,7 +30,6 @@ enum Count {
     Base(u64),
     /// Of all servers up to the last one's orderly end.
     Total(u64),
-    Unknown,
 }
 
 fn note(data: &Path) -> PathBuf {
@@ -39,11 +42,13 @@ pub(super) struct Counters {
     pub(super) status: &'static str,
     /// In quotes, separated by commas.
     pub(super) names: &'static str,
+    /// The table of sessions, if reading it is no write.
+    pub(super) sessions: Option<&'static str>,
 }
 
 impl Counters {
     fn sum(&self, session: &mut Session<Connection>) -> Option<u64> {
-        let Self { status, names } = self;
+        let Self { status, names, .. } = self;
         let number = names.split(',').count();
         // `FLUSH STATUS` may set the counters back.
         let sql = format!(
@@ -54,20 +59,45 @@ impl Counters {
         session.first_row(&sql).ok()??.parse().ok()
     }
 
-    /// Returns whether the session is the only one, and the server runs no events.
-    fn are_final(&self, session: &mut Session<Connection>) -> bool {
+    /// Returns whether the session is the only one of these, and the server runs no events.
+    fn is_alone(&self, session: &mut Session<Connection>, these: &str) -> bool {
         let sql = format!(
-            "SELECT 1 FROM {} WHERE VARIABLE_NAME = 'Threads_connected' AND VARIABLE_VALUE = 1 \
+            "SELECT 1 FROM {} WHERE VARIABLE_NAME = '{these}' AND VARIABLE_VALUE = 1 \
              AND @@GLOBAL.event_scheduler <> 'ON'",
             self.status
         );
         session.first_row(&sql).is_ok_and(|row| row.is_some())
     }
+
+    /// Returns the sum, if all that it counts was committed or rolled back at a later moment. A commit does not move it.
+    fn settled(&self, session: &mut Session<Connection>) -> Option<u64> {
+        let sum = self.sum(session)?;
+        // Lists this session's own transaction, unless the list is older than that. Others may be prepared, without a
+        // session.
+        let no_changes = "SELECT 1 FROM information_schema.INNODB_TRX \
+                          HAVING SUM(trx_mysql_thread_id = CONNECTION_ID()) > 0 AND SUM(trx_rows_modified) = 0";
+        session.first_row("START TRANSACTION WITH CONSISTENT SNAPSHOT").ok()?;
+        let begun = Instant::now();
+        loop {
+            // A statement may have counted a row that its transaction does not have yet, or be a commit that the list
+            // no longer has and the log does not have yet.
+            if self.is_alone(session, "Threads_running")
+                && session.first_row(no_changes).ok()?.is_some()
+                && self.is_alone(session, "Threads_running")
+            {
+                return Some(sum);
+            }
+            if begun.elapsed() > SETTLING {
+                return None;
+            }
+            std::thread::sleep(LIST_KEPT);
+        }
+    }
 }
 
 pub(super) fn current(counters: &Counters, data: &Path, server: Option<&Address>) -> Option<u64> {
     match (private::read_json(&note(data)).ok()??, server) {
-        (Count::Base(base), Some(server)) => Some(base.wrapping_add(counters.sum(&mut wire::open(server)?)?)),
+        (Count::Base(base), Some(server)) => Some(base.wrapping_add(counters.settled(&mut wire::open(server)?)?)),
         (Count::Total(total), None) => Some(total),
         _ => None,
     }
@@ -83,22 +113,29 @@ pub(super) fn begin(counters: &Counters, data: &Path, server: &Address) -> Resul
             u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
         }
     };
-    let sum = wire::open(server).and_then(|mut session| counters.sum(&mut session));
-    let count = sum.map_or(Count::Unknown, |sum| Count::Base(before.wrapping_sub(sum)));
-    private::write_json_to_disk(&note(data), &count)
+    // An unknown one is worth nothing later either, or looks like a change.
+    let sum = wire::open(server).and_then(|mut session| counters.sum(&mut session)).unwrap_or_default();
+    private::write_json_to_disk(&note(data), &Count::Base(before.wrapping_sub(sum)))
 }
 
-/// Notes the total, unless a client is connected, which could write until the server has ended.
+/// Notes the total once no client is connected, which could write until the server has ended.
 pub(super) fn end(counters: &Counters, data: &Path, server: &Address) -> Option<()> {
     let Count::Base(base) = private::read_json(&note(data)).ok()?? else { return None };
     let mut session = wire::open(&Address { socket: runtime::hide(&server.socket).ok()?, ..server.clone() })?;
     let begun = Instant::now();
-    while !counters.are_final(&mut session) {
+    while !counters.is_alone(&mut session, "Threads_connected") {
         if begun.elapsed() > LEAVING {
             return None;
         }
+        let others = "WHERE ID <> CONNECTION_ID() AND COMMAND NOT IN ('Daemon', 'Killed')";
+        let kills = counters.sessions.map(|table| format!("SELECT CONCAT('KILL ', ID) FROM {table} {others}"));
+        if let Some(kills) = kills
+            && let Some(kill) = session.first_row(&kills).ok()?
+        {
+            let _ = session.first_row(&kill);
+        }
         std::thread::sleep(Duration::from_millis(5));
     }
-    let total = Count::Total(base.wrapping_add(counters.sum(&mut session)?));
-    private::write_json(&note(data), &total).ok()
+    let total = Count::Total(base.wrapping_add(counters.settled(&mut session)?));
+    private::write_json_to_disk(&note(data), &total).ok()
 }

@@ -244,6 +244,10 @@ impl Engine for MysqlFamily {
         Some(format!("{} {}", count::current(self.counters(), data, server)?, files::fingerprint(data).ok()?))
     }
 
+    fn counts(&self) -> bool {
+        true
+    }
+
     fn begin_count(&self, data: &Path, server: &Address) -> Result<()> {
         count::begin(self.counters(), data, server)
     }

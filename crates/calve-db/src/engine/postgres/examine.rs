@@ -92,7 +92,9 @@ fn state(data: &Directory) -> Result<Option<u32>> {
 /// of the last checkpoint begins at 40, and has `nextXid` at 24.
 pub(super) fn next_transaction(path: &Path) -> Result<Option<u64>> {
     let data = Directory::open(path)?;
-    if state(&data)? != Some(SHUT_DOWN) {
+    // The commit of a prepared transaction does not change the number.
+    let prepared = data.subdirectory("pg_twophase")?.map(|all| all.entries()).transpose()?;
+    if prepared.is_some_and(|all| !all.is_empty()) || state(&data)? != Some(SHUT_DOWN) {
         return Ok(None);
     }
     let mut head = [0; 72];

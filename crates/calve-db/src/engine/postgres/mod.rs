@@ -66,7 +66,9 @@ const LACKING: &[(&str, &str, &str)] = &[
     ("permission denied for table pg_subscription", "superuser `postgres`", MAKE_SUPERUSER),
     ("database \"postgres\" does not exist", "database `postgres`", "createdb postgres"),
 ];
-const NEXT_TRANSACTION: &str = "SELECT txid_snapshot_xmax(txid_current_snapshot())";
+/// Gives none while an earlier transaction is open: its commit would not change the number.
+const NEXT_TRANSACTION: &str = "SELECT txid_snapshot_xmax(now) FROM txid_current_snapshot() AS now \
+                                WHERE txid_snapshot_xmin(now) = txid_snapshot_xmax(now)";
 const MAKE_SUPERUSER: &str = "psql -c 'ALTER ROLE postgres SUPERUSER LOGIN'";
 
 /// Settings for servers whose data goes with them. A template can change them by `ALTER SYSTEM`. `synchronous_commit`

@@ -1,6 +1,7 @@
 //! `[services.NAME]`: each worktree has a database of its own, with servers that come and go and data that stays.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -108,12 +109,29 @@ impl Shop {
     }
 
     pub(super) fn client(&self, worktree: impl AsRef<Path>, sql: &str) -> Calve {
-        let program = match self.engine {
-            POSTGRES => "psql -XqAt -v ON_ERROR_STOP=1 \"$DATABASE_URL\" -c \"$0\"",
-            MARIADB => "mariadb --no-defaults -BN -u root -S \"${DATABASE_URL#*socket=}\" test -e \"$0\"",
-            _ => "/usr/local/mysql/bin/mysql --no-defaults -BN -u root -S \"${DATABASE_URL#*socket=}\" test -e \"$0\"",
-        };
-        self.within(worktree, &["exec", "--", "sh", "-c", program, sql])
+        let (program, option) = self.program();
+        self.within(worktree, &["exec", "--", "sh", "-c", &format!("{program} {option} \"$0\""), sql])
+    }
+
+    /// Starts a client that stays connected, outside of the worktree. Returns once it has run the statements.
+    pub(super) fn session(&self, worktree: impl AsRef<Path>, statements: &str) -> Child {
+        let url = self.status(worktree)[0]["url"].as_str().unwrap().to_owned();
+        let mut client = Command::new("sh");
+        client.args(["-c", &format!("exec {}", self.program().0)]).env("DATABASE_URL", url).stdin(Stdio::piped());
+        let mut client = client.stdout(Stdio::piped()).spawn().unwrap();
+        writeln!(client.stdin.as_mut().unwrap(), "{statements}; SELECT 'done';").unwrap();
+        let mut said = BufReader::new(client.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert!(said.any(|line| line == "done"));
+        client
+    }
+
+    /// Returns a client that reads statements, and its option for one statement.
+    fn program(&self) -> (&'static str, &'static str) {
+        match self.engine {
+            POSTGRES => ("psql -XqAt -v ON_ERROR_STOP=1 \"$DATABASE_URL\"", "-c"),
+            MARIADB => ("mariadb --no-defaults -nBN -u root -S \"${DATABASE_URL#*socket=}\" test", "-e"),
+            _ => ("/usr/local/mysql/bin/mysql --no-defaults -nBN -u root -S \"${DATABASE_URL#*socket=}\" test", "-e"),
+        }
     }
 
     #[track_caller]

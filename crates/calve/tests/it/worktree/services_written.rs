@@ -1,8 +1,9 @@
 //! Data goes unasked with its worktree as long as nothing was written to it, whatever else was done with it.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use calve_testkit::{SplitMix64, matrix, require_program, rounds};
+use calve_testkit::{SplitMix64, few_rounds, matrix, require_program, rounds};
 use serde_json::{Value, json};
 
 use super::services::{MARIADB, MYSQL, POSTGRES, Shop, kill};
@@ -232,10 +233,13 @@ const READING_MYSQL: &[&str] = &[
 
 #[test]
 fn reading_changes_nothing_on_mariadb_and_mysql() {
-    matrix([MARIADB, MYSQL]).filter_map(Shop::new).for_each(|shop| reads_and_writes(&shop));
+    for engine in matrix([MARIADB, MYSQL]) {
+        let Some(shop) = Shop::new(engine) else { continue };
+        reads_and_writes(&shop, engine == MARIADB);
+    }
 }
 
-fn reads_and_writes(shop: &Shop) {
+fn reads_and_writes(shop: &Shop, ends_sessions: bool) {
     let tables =
         "CREATE TABLE files (a int, KEY (a)) ENGINE = MyISAM; CREATE TABLE lines_of (a int NOT NULL) ENGINE = CSV";
     let rows = "INSERT INTO files VALUES (1); INSERT INTO lines_of VALUES (1)";
@@ -254,13 +258,36 @@ fn reads_and_writes(shop: &Shop) {
     let third = shop.repo.spot.join("proj.third");
     shop.rows(&third);
     shop.remove(&third, &[]).succeeds();
-    // A client that is connected when the server is asked to end may write until then.
-    let holding = shop.client(&read, "SELECT SLEEP(100)").start();
-    let sleeping = "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User sleep'";
-    eventually("the client sleeps", || shop.sql(&read, sleeping) == "1");
+    // Neither do clients that stay connected, in or between statements, if Calve can end them first.
+    shop.rows(&read);
+    let mut idle = shop.session(&read, "BEGIN; SELECT * FROM t");
+    let sleeping = shop.client(&read, "SELECT SLEEP(100)").start();
+    eventually("the client sleeps", || shop.sql(&read, "SHOW PROCESSLIST").contains("User sleep"));
     shop.within(&read, &["down", "-q"]).succeeds();
-    holding.wait();
-    shop.remove(&read, &[]).fails(1).says(&[HINT]);
+    sleeping.wait();
+    idle.kill().unwrap();
+    idle.wait().unwrap();
+    if ends_sessions {
+        shop.remove(&read, &["-n"]).succeeds();
+        shop.rows(&read);
+        let mut idle = shop.session(&read, "BEGIN; SELECT * FROM t");
+        shop.remove(&read, &["-n"]).succeeds();
+        shop.remove(&read, &[]).succeeds();
+        idle.kill().unwrap();
+        idle.wait().unwrap();
+    } else {
+        shop.remove(&read, &["-n"]).fails(1).says(&[HINT]);
+    }
+    // A server whose counters were set back, or that runs events, does not know.
+    for sql in ["FLUSH STATUS", "SET GLOBAL event_scheduler = ON"] {
+        let unknown = shop.repo.added(&format!("unknown-{}", sql.len()));
+        shop.rows(&unknown);
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        shop.sql(&unknown, sql);
+        shop.remove(&unknown, &["-n"]).fails(1).says(&[HINT]);
+        shop.within(&unknown, &["down", "-q"]).succeeds();
+        shop.remove(&unknown, &[]).fails(1).says(&[HINT]);
+    }
     // The count of a server that was killed is unknown, also after the next one.
     let killed = shop.repo.added("killed");
     shop.rows(&killed);
@@ -282,6 +309,45 @@ fn reads_and_writes(shop: &Shop) {
         }
         shop.remove(&written, &[]).fails(1).says(&[HINT]);
         shop.remove(&written, &["--lose-data"]).succeeds();
+    }
+}
+
+#[test]
+fn what_is_committed_after_a_copy_counts() {
+    let open = ("BEGIN; INSERT INTO t VALUES (9)", "COMMIT");
+    let prepared = ("XA START 'x'; INSERT INTO t VALUES (9); XA END 'x'; XA PREPARE 'x'", "XA COMMIT 'x'");
+    let mysql = (!few_rounds()).then_some(MYSQL);
+    for engine in [POSTGRES, MARIADB].into_iter().chain(mysql) {
+        for transaction in [open, prepared].into_iter().take(if engine == POSTGRES { 1 } else { 2 }) {
+            for is_promoted in [true, false] {
+                let Some(shop) = Shop::new(engine) else { continue };
+                commits_after_a_copy(&shop, transaction, is_promoted);
+            }
+        }
+    }
+}
+
+/// The copy lacks what was not committed yet.
+fn commits_after_a_copy(shop: &Shop, (begun, commit): (&str, &str), is_promoted: bool) {
+    let written = shop.repo.added("written");
+    shop.rows(&written);
+    let mut session = shop.session(&written, begun);
+    // A later transaction ends first.
+    shop.sql(&written, "INSERT INTO t VALUES (8)");
+    if is_promoted {
+        shop.within(&shop.repo.path, &["db", "promote", "--yes", "written"]).succeeds();
+    } else {
+        shop.repo.adding("copy").args(["--data-from", "written"]).succeeds();
+    }
+    writeln!(session.stdin.take().unwrap(), "{commit};").unwrap();
+    assert!(session.wait().unwrap().success());
+    shop.remove(&written, &["-n"]).fails(1).says(&[HINT]);
+    assert_eq!(shop.rows(&written), [1, 2, 3, 8, 9]);
+    shop.within(&written, &["down", "-q"]).succeeds();
+    shop.remove(&written, &[]).fails(1).says(&[HINT]);
+    if is_promoted {
+        shop.within(&shop.repo.path, &["db", "promote", "--yes", "written"]).succeeds();
+        shop.remove(&written, &[]).succeeds();
     }
 }
 
