@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::ports::{number, with_ports};
 use super::repo::{Repo, acl, git_at as git, with_environment};
-use crate::program::{Calve, calve};
+use super::services::{POSTGRES, Shop};
+use crate::program::{Calve, PROGRAM, calve};
 use crate::terminal::Terminal;
 
 const AGENTS: [&str; 4] = ["claude", "codex", "cursor", "opencode"];
@@ -408,4 +409,16 @@ fn a_worktree_is_chosen_by_name_by_a_finder_or_from_a_list() {
     assert!(code == Some(0) && said.trim_end().ends_with(one.to_str().unwrap()), "{said}");
     fs_err::write(&finder, "#!/bin/sh\ncat >/dev/null; exit 130\n").unwrap();
     assert_eq!(choose("").0, Some(130));
+}
+
+#[test]
+fn what_is_made_for_an_agent_and_taken_back_leaves_no_data() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let text = "[services.db]\ntemplate = 'shop'\n[hooks]\npost-add = 'calve up && exit 3'\n";
+    shop.repo.write(".calve.toml", text);
+    shop.repo.commit("a hook that fails");
+    let path = format!("{}:{}", Path::new(PROGRAM).parent().unwrap().display(), std::env::var("PATH").unwrap());
+    shop.repo.adding("one").args(["--for-agent=claude", "--yes"]).env("PATH", path).fails(1).says(&["started `db`"]);
+    assert_eq!(shop.repo.worktrees().len(), 1);
+    assert_eq!((shop.data(), shop.servers().len()), (Vec::new(), 0));
 }

@@ -10,7 +10,7 @@ use calve_testkit::{few_rounds, require_program};
 use serde_json::{Value, json};
 
 use super::repo::{Repo, git, with_environment};
-use crate::program::{Calve, PROGRAM, RunResult, RunningProgram, calve};
+use crate::program::{Calve, RunResult, RunningProgram, calve};
 
 /// A repository with a service `db` of the template `shop`, which has a table `t` with three rows.
 pub(super) struct Shop {
@@ -583,18 +583,6 @@ fn services_are_in_documents_files_and_hooks() {
     shop.within(&one, &["down", "--json"]).succeeds().json();
     shop.remove(&one, &["-f"]).succeeds();
     assert!(shop.data().iter().all(|name| name.starts_with('.')), "{:?}", shop.data());
-}
-
-#[test]
-fn what_is_made_for_an_agent_and_taken_back_leaves_no_data() {
-    let Some(shop) = Shop::new(POSTGRES) else { return };
-    let text = "[services.db]\ntemplate = 'shop'\n[hooks]\npost-add = 'calve up && exit 3'\n";
-    shop.repo.write(".calve.toml", text);
-    shop.repo.commit("a hook that fails");
-    let path = format!("{}:{}", Path::new(PROGRAM).parent().unwrap().display(), std::env::var("PATH").unwrap());
-    shop.repo.adding("one").args(["--for-agent=claude", "--yes"]).env("PATH", path).fails(1).says(&["started `db`"]);
-    assert_eq!(shop.repo.worktrees().len(), 1);
-    assert_eq!((shop.data(), shop.servers().len()), (Vec::new(), 0));
 }
 
 #[test]
