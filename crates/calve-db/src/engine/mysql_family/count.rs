@@ -28,7 +28,7 @@ const LIST_KEPT: Duration = Duration::from_millis(120);
 enum Count {
     /// To be added to the running server's own count. Worthless after a crash.
     Base(u64),
-    /// Of all servers up to the last one's orderly end.
+    /// Covers all servers up to the last clean shutdown.
     Total(u64),
 }
 
