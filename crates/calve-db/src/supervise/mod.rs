@@ -63,12 +63,14 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &CancelToken) -> Result<(
         }
         Some(Order::Serve(spec)) => spec.into_owned(),
     };
+    let mut left_mounts = None;
     if spec.record.isolated {
         match sys::isolate(&spec.needed()) {
-            Ok(is_isolated) => spec.record.isolated = is_isolated,
+            Ok(left) => left_mounts = left,
             Err(_) => return send(&mut starter, &Answer::NoNamespaces).map_err(failed),
         }
     }
+    spec.record.isolated = left_mounts.is_some();
     sys::adopt_orphans();
     let lock = File::from(lock);
     registry::sign(&lock);
@@ -87,7 +89,7 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &CancelToken) -> Result<(
     };
     // The starter may be gone.
     let end = match send(&mut starter, &Answer::Ready(Box::new(ready))) {
-        Ok(()) => supervisor.serve(),
+        Ok(()) => supervisor.serve(left_mounts),
         Err(_) => End::Unasked(EndReason::OwnerEnded),
     };
     supervisor.end(end);
@@ -267,8 +269,9 @@ impl<'a> Supervisor<'a> {
         written
     }
 
-    fn serve(&mut self) -> End {
+    fn serve(&mut self, mut left_mounts: Option<sys::LeftMounts>) -> End {
         loop {
+            left_mounts.iter_mut().for_each(sys::LeftMounts::follow);
             self.prepare_next();
             if self.is_record_old {
                 let _ = self.write_record();

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal};
 use crate::sys::{Launch, ProcessEnd, SEGMENT_HEAD, Segment};
 
 absent! {
-    fn isolate(_needed: &[&Path]) -> Result<bool, Errno> = Ok(false);
+    fn isolate(_needed: &[&Path]) -> Result<Option<LeftMounts>, Errno> = Ok(None);
     fn bind(_what: &Path, _at: &Path) -> Result<(), Errno> = Err(Errno::NOSYS);
     fn listener(_socket: &UnixStream) -> Option<u32> = None;
     fn read_segment(_segment: &Segment) -> Option<[u8; SEGMENT_HEAD]> = None;
@@ -39,6 +39,12 @@ absent! {
     // Servers here are shut down cleanly, and remove their memory themselves.
     fn remove_segment(_segment: &Segment);
     fn remove_shared(_segment: &Segment, _name: &str);
+}
+
+pub(crate) struct LeftMounts;
+
+impl LeftMounts {
+    pub(crate) fn follow(&mut self) {}
 }
 
 pub(crate) fn sync_file_system(_path: &Path) -> io::Result<()> {

@@ -9,7 +9,7 @@ mod spawn;
 
 pub(crate) use calve_core::internal::lower_priority;
 pub(crate) use freeze::freeze;
-pub(crate) use isolate::{bind, isolate, unbind};
+pub(crate) use isolate::{LeftMounts, bind, isolate, unbind};
 pub(crate) use peer::{connect, descends, listener, peer_uid};
 pub(crate) use process::{
     ProcessHandle, boot, children, descendants, end_tree, kill_users, lock_holder, members, memory_bytes,
