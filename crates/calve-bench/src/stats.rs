@@ -12,14 +12,7 @@ pub(crate) fn stddev(values: &[f64]) -> Option<f64> {
 }
 
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        length if length % 2 == 1 => Some(sorted[middle]),
-        _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
-    }
+    spread(values.to_vec()).map(|spread| spread.median)
 }
 
 /// Returns a command's times as multiples of another's in the same round, when the machine was about equally fast.
@@ -31,10 +24,12 @@ pub(crate) fn ratio(times: &[(u32, f64)], base: &[(u32, f64)]) -> Spread {
 }
 
 pub(crate) fn spread(values: Vec<f64>) -> Option<Spread> {
-    let median = median(&values)?;
-    let min = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    Some(Spread { median, min, max, values })
+    let mut sorted = values.clone();
+    sorted.sort_by(f64::total_cmp);
+    let (&min, &max) = (sorted.first()?, sorted.last()?);
+    // The same one twice for an odd number of values.
+    let [below, above] = [(sorted.len() - 1) / 2, sorted.len() / 2].map(|at| sorted[at]);
+    Some(Spread { median: f64::midpoint(below, above), min, max, values })
 }
 
 #[cfg(test)]
