@@ -1,40 +1,18 @@
 use calve_receipt::bench::Spread;
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Summary {
-    pub(crate) mean: f64,
-    /// Standard deviation of the sample (divided by n - 1). `None` for one value.
-    pub(crate) stddev: Option<f64>,
-    pub(crate) median: f64,
-    pub(crate) min: f64,
-    pub(crate) max: f64,
+pub(crate) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
-impl Summary {
-    pub(crate) fn from_values(values: &[f64]) -> Option<Self> {
-        let median = median(values)?;
-        let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        Some(Self {
-            mean,
-            stddev: (values.len() > 1).then(|| (squares / (count - 1.0)).sqrt()),
-            median,
-            min: values.iter().copied().fold(f64::INFINITY, f64::min),
-            max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        })
-    }
+/// Returns the standard deviation of the sample (divided by n - 1). `None` for one value.
+pub(crate) fn stddev(values: &[f64]) -> Option<f64> {
+    let mean = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (values.len() > 1).then(|| (squares / (values.len() as f64 - 1.0)).sqrt())
 }
 
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        length if length % 2 == 1 => Some(sorted[middle]),
-        _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
-    }
+    spread(values.to_vec()).map(|spread| spread.median)
 }
 
 /// Returns a command's times as multiples of another's in the same round, when the machine was about equally fast.
@@ -46,8 +24,12 @@ pub(crate) fn ratio(times: &[(u32, f64)], base: &[(u32, f64)]) -> Spread {
 }
 
 pub(crate) fn spread(values: Vec<f64>) -> Option<Spread> {
-    let Summary { median, min, max, .. } = Summary::from_values(&values)?;
-    Some(Spread { median, min, max, values })
+    let mut sorted = values.clone();
+    sorted.sort_by(f64::total_cmp);
+    let (&min, &max) = (sorted.first()?, sorted.last()?);
+    // The same one twice for an odd number of values.
+    let [below, above] = [(sorted.len() - 1) / 2, sorted.len() / 2].map(|at| sorted[at]);
+    Some(Spread { median: f64::midpoint(below, above), min, max, values })
 }
 
 #[cfg(test)]
@@ -55,31 +37,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_an_odd_number_of_values() {
-        // Mean 22 / 5; median 4.
-        let summary = Summary::from_values(&[1.0, 2.0, 4.0, 5.0, 10.0]).unwrap();
-        // (1 - 4.4)² + (2 - 4.4)² + (4 - 4.4)² + (5 - 4.4)² + (10 - 4.4)² = 11.56 + 5.76 + 0.16 + 0.36 + 31.36 = 49.2
-        assert!((summary.mean - 4.4).abs() < 1e-12);
-        assert!((summary.stddev.unwrap() - (49.2_f64 / 4.0).sqrt()).abs() < 1e-12);
-        assert_eq!(summary.median, 4.0);
-        assert_eq!((summary.min, summary.max), (1.0, 10.0));
-    }
-
-    #[test]
-    fn of_an_even_number_in_any_order() {
-        // Median (3 + 5) / 2 = 4.
-        let summary = Summary::from_values(&[9.0, 3.0, 1.0, 5.0]).unwrap();
-        assert_eq!((summary.mean, summary.median), (4.5, 4.0));
-        // 4.5² + 1.5² + 3.5² + 0.5² = 20.25 + 2.25 + 12.25 + 0.25 = 35, over 3.
-        assert!((summary.stddev.unwrap() - (35.0_f64 / 3.0).sqrt()).abs() < 1e-12);
-    }
-
-    #[test]
-    fn of_one_value_and_of_none() {
-        let summary = Summary::from_values(&[2.5]).unwrap();
-        assert_eq!((summary.mean, summary.median, summary.min, summary.max), (2.5, 2.5, 2.5, 2.5));
-        assert_eq!(summary.stddev, None);
-        assert_eq!(Summary::from_values(&[]), None);
+    fn of_any_number_of_values_in_any_order() {
+        for (values, mean, stddev, [median, min, max]) in [
+            // Mean 22 / 5; (1 - 4.4)² + (2 - 4.4)² + (4 - 4.4)² + (5 - 4.4)² + (10 - 4.4)² = 49.2, over 4; median 4.
+            (vec![1.0, 2.0, 4.0, 5.0, 10.0], 4.4, Some((49.2_f64 / 4.0).sqrt()), [4.0, 1.0, 10.0]),
+            // Median (3 + 5) / 2 = 4; 4.5² + 1.5² + 3.5² + 0.5² = 20.25 + 2.25 + 12.25 + 0.25 = 35, over 3.
+            (vec![9.0, 3.0, 1.0, 5.0], 4.5, Some((35.0_f64 / 3.0).sqrt()), [4.0, 1.0, 9.0]),
+            (vec![2.5], 2.5, None, [2.5; 3]),
+        ] {
+            assert!((super::mean(&values) - mean).abs() < 1e-12);
+            let found = super::stddev(&values);
+            assert_eq!(found.is_some(), stddev.is_some());
+            assert!(found.zip(stddev).is_none_or(|(found, expected)| (found - expected).abs() < 1e-12));
+            let spread = spread(values).unwrap();
+            assert_eq!([spread.median, spread.min, spread.max], [median, min, max]);
+        }
+        assert!(spread(Vec::new()).is_none());
     }
 
     #[test]

@@ -190,14 +190,14 @@ mod tests {
 
     #[test]
     fn an_error_without_a_number_gets_the_closest() {
-        let missing = crate::value(&ErrorReceipt::from(&Error::Missing("a".into())));
+        let missing = serde_json::to_value(ErrorReceipt::from(&Error::Missing("a".into()))).unwrap();
         assert_eq!((missing["code"].as_str(), missing["path"].as_str()), (Some("ERR_CALVE_MISSING"), Some("a")));
         assert!(missing["errno"].is_number() && missing["remedy"] == "check_spelling");
     }
 
     #[test]
     fn files_that_cannot_be_written_have_a_code_for_each_reason() {
-        use calve_core::bulk::{ExistingFile, WriteEntry, WriteOptions, write_files};
+        use calve_core::bulk::{ExistingFile, WriteEntry, WriteOptions, Writer};
 
         let folder = tempfile::tempdir().unwrap();
         fs_err::write(folder.path().join("file"), "").unwrap();
@@ -206,7 +206,7 @@ mod tests {
             let entries = [WriteEntry { path: Path::new(name), contents: b"x" }];
             let mut options = WriteOptions::default();
             options.existing = existing;
-            parts(&write_files(root, &entries, options).unwrap_err()).0
+            parts(&Writer::open(root, options).unwrap().write(&entries).unwrap_err()).0
         };
         for (name, existing, expected) in [
             ("file", ExistingFile::Refuse, ErrorCode::Exists),

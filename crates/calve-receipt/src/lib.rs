@@ -1,7 +1,6 @@
 //! The versioned JSON documents of Calve, printed by the program and returned by the packages for Node and Python.
 //!
-//! The unit tests generate `docs/schemas/receipts.json` from the structs, and `tests/packages.rs` generates the
-//! packages' types from that.
+//! `tests/packages` generates `docs/schemas/receipts.json` from the structs, and the packages' types from that.
 
 #[cfg(feature = "program")]
 pub mod bench;
@@ -11,8 +10,6 @@ mod error;
 #[cfg(feature = "program")]
 mod git;
 pub mod human;
-#[cfg(test)]
-mod schemas;
 #[cfg(feature = "program")]
 mod template;
 mod trees;
@@ -31,9 +28,4 @@ pub use crate::{db::*, git::*, template::*, volume::*, worktree::*};
 pub fn json(document: &impl serde::Serialize) -> String {
     // Plain data with text keys always serializes.
     serde_json::to_string(document).unwrap_or_default()
-}
-
-#[cfg(test)]
-fn value(document: &impl serde::Serialize) -> serde_json::Value {
-    serde_json::to_value(document).unwrap()
 }

@@ -11,7 +11,7 @@ use super::pushes::FETCHES;
 use super::repository::Repository;
 use super::upload_pack::ServerCost;
 use crate::report::{Report, Section, Table, Usage, or_dash, shown, shown_ms, times};
-use crate::stats::{Summary, median, spread};
+use crate::stats::{median, spread, stddev};
 
 pub(super) struct CaseResult {
     pub(super) repository: usize,
@@ -150,14 +150,14 @@ fn table(
 impl StepRow {
     fn line(&self, name: String) -> Vec<String> {
         let Self { times, result, .. } = self;
-        let cpu = result.server_cpu_ms.as_ref().and_then(|spread| Summary::from_values(&spread.values));
+        let cpu = result.server_cpu_ms.as_ref();
         vec![
             result.test.into(),
             name,
             shown(times.median),
             or_dash(times.stddev, shown),
             or_dash(cpu, |cpu| shown_ms(cpu.median)),
-            or_dash(cpu.and_then(|cpu| cpu.stddev), shown_ms),
+            or_dash(cpu.and_then(|cpu| stddev(&cpu.values)), shown_ms),
             size(result.server_peak_memory_bytes),
             count(result.connections),
             size(result.bytes_received),

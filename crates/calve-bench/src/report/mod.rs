@@ -5,13 +5,15 @@ mod markdown;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use calve_receipt::bench::{BenchFailure, BenchReport, BenchSide, BenchWarning, Conditions, Facts, Machine, Times};
+use calve_receipt::bench::{
+    BenchFailure, BenchReport, BenchSide, BenchWarning, Conditions, Facts, Machine, Spread, Times,
+};
 use calve_receipt::human::{duration, size};
 
 use crate::error::BenchError;
 use crate::machine::{self, utc};
 use crate::remedy::Remedy;
-use crate::stats::Summary;
+use crate::stats::{mean, spread, stddev};
 
 pub struct Report {
     pub document: BenchReport,
@@ -110,10 +112,7 @@ impl Report {
     }
 
     pub(crate) fn warn_of_spread(&mut self, rows: &[(String, Vec<f64>)]) {
-        let spreads = rows.iter().filter_map(|(label, seconds)| {
-            let Summary { mean, stddev, .. } = Summary::from_values(seconds)?;
-            Some((stddev? / mean, label))
-        });
+        let spreads = rows.iter().filter_map(|(label, seconds)| Some((stddev(seconds)? / mean(seconds), label)));
         let mut wide: Vec<_> = spreads.filter(|(spread, _)| *spread > LARGE_SPREAD).collect();
         if !wide.is_empty() {
             wide.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -154,19 +153,18 @@ pub(crate) struct Usage {
 
 /// Makes hyperfine's part of a row. `None` without runs.
 pub(crate) fn times(command: &str, runs: &[Usage]) -> Option<Times> {
-    let seconds: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
-    let Summary { mean, stddev, median, min, max } = Summary::from_values(&seconds)?;
+    let Spread { median, min, max, values: times } = spread(runs.iter().map(|run| run.seconds).collect())?;
     let mean_of = |value: fn(&Usage) -> f64| runs.iter().map(value).sum::<f64>() / runs.len() as f64;
     Some(Times {
         command: command.to_owned(),
-        mean,
-        stddev,
+        mean: mean(&times),
+        stddev: stddev(&times),
         median,
         user: mean_of(|run| run.user_seconds),
         system: mean_of(|run| run.system_seconds),
         min,
         max,
-        times: seconds,
+        times,
         memory_usage_byte: runs.iter().map(|run| run.peak_memory_bytes).collect(),
         exit_codes: vec![0; runs.len()],
     })

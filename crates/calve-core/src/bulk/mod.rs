@@ -140,16 +140,6 @@ impl Writer {
     }
 }
 
-/// Writes `entries` below `root` and never outside: absolute paths, `..` and symlinks on the way are refused.
-///
-/// # Errors
-/// With [`OnError::Stop`], fails with the first error. Written files stay. An incomplete file is removed if it is new.
-pub fn write_files(root: &Path, entries: &[WriteEntry<'_>], options: WriteOptions) -> Result<WriteReport, Error> {
-    let mut writer = Writer::open(root, options)?;
-    writer.write(entries)?;
-    writer.finish()
-}
-
 struct Run<'a> {
     root: BorrowedFd<'a>,
     root_path: &'a Path,

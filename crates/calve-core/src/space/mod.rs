@@ -5,5 +5,5 @@ mod usage;
 mod volumes;
 mod walk;
 
-pub use dedupe::{DedupeMode, DedupeOptions, DedupeReport, HashedFiles, LeftFiles, SharedFiles, dedupe};
+pub use dedupe::{Amount, DedupeMode, DedupeOptions, DedupeReport, LeftFiles, dedupe};
 pub use usage::{DiskUsage, DiskUsageOptions, PathUsage, Usage, UsageEntries, disk_usage};

@@ -7,13 +7,12 @@ use std::process::Command;
 
 use calve_core::bulk::{
     Directory, ExistingFile, Flush, OnError, Placement, ReadOptions, WriteEntry, WriteOptions, Writer, read_files,
-    write_files,
 };
 use calve_core::{CancelToken, Error};
-use calve_testkit::{FileSystem, Volume, few_rounds, require_root};
+use calve_testkit::{FileSystem, Tree, Volume, few_rounds};
 use fs_err as fs;
 
-use crate::cloning::names_in;
+use crate::cloning::{names_in, write_files};
 
 fn entry<'a>(path: &'a str, contents: &'a str) -> WriteEntry<'a> {
     WriteEntry { path: Path::new(path), contents: contents.as_bytes() }
@@ -155,34 +154,9 @@ fn a_file_that_is_replaced_by_rename_keeps_its_permissions() {
 }
 
 #[test]
-fn a_file_that_is_replaced_by_rename_stays_its_owners() {
-    if !require_root("giving files to others") {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("file");
-    fs::write(&file, "old").unwrap();
-    std::os::unix::fs::chown(&file, Some(12), Some(34)).unwrap();
-    let mut options = WriteOptions::default();
-    options.placement = Placement::Rename;
-    write_files(folder.path(), &[entry("file", "new")], options).unwrap();
-    let data = fs::metadata(&file).unwrap();
-    assert_eq!((data.uid(), data.gid()), (12, 34));
-}
-
-#[test]
 fn what_is_no_file_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    fs::create_dir(folder.path().join("directory")).unwrap();
-    fs::write(folder.path().join("file"), "").unwrap();
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        folder.path().join("fifo"),
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::from_raw_mode(0o600),
-        0,
-    )
-    .unwrap();
+    Tree::new(folder.path()).dir("directory").file("file", "").fifo("fifo");
     let fifo = write_files(folder.path(), &[entry("fifo", "x")], making()).unwrap_err();
     assert_eq!(fifo.remedy(), Some(calve_core::error::Remedy::NameRegularFile));
     let write = |path| write_files(folder.path(), &[entry(path, "x")], making()).unwrap_err().to_string();
@@ -207,22 +181,6 @@ fn what_is_no_file_is_named() {
         read[0].contains("Is a directory") && read[1].contains("FIFO") && read[2].contains("does not exist"),
         "{read:?}"
     );
-}
-
-#[test]
-fn a_full_disk_leaves_no_half_file() {
-    let Some(volume) = Volume::with_size(FileSystem::Tmpfs, 2 << 20) else { return };
-    let large = "x".repeat(300_000);
-    let names: Vec<String> = (0..20).map(|n| format!("d{n}/file")).collect();
-    let entries: Vec<_> = names.iter().map(|name| entry(name, &large)).collect();
-    let error = write_files(volume.path(), &entries, making()).unwrap_err();
-    assert_eq!(error.errno(), Some(rustix::io::Errno::NOSPC.raw_os_error()), "{error}");
-    assert_eq!(error.remedy(), Some(calve_core::error::Remedy::FreeSpaceForRest));
-    for name in &names {
-        if let Ok(data) = fs::metadata(volume.path().join(name)) {
-            assert_eq!(data.len(), 300_000, "{name}");
-        }
-    }
 }
 
 #[test]
@@ -315,17 +273,22 @@ fn two_threads_in_one_directory_go_on_or_stop_at_what_is_in_the_way() {
 
 #[test]
 fn two_threads_fill_a_disk_and_leave_no_half_file() {
-    for (file_system, disk, size) in [(FileSystem::Tmpfs, 2 << 20, 50_000), (FileSystem::Xfs, 320 << 20, 4_000_000)] {
+    type PathOf = fn(usize) -> String;
+    let (apart, together): (PathOf, PathOf) = (|n| format!("d{n}/file"), |n| format!("d/f{n}"));
+    for (file_system, disk, size, path) in [
+        (FileSystem::Tmpfs, 2 << 20, 300_000, apart),
+        (FileSystem::Tmpfs, 2 << 20, 50_000, together),
+        (FileSystem::Xfs, 320 << 20, 4_000_000, together),
+    ] {
         let Some(volume) = Volume::with_size(file_system, disk) else { return };
-        let root = volume.path().join("d");
-        fs::create_dir(&root).unwrap();
         let contents = "x".repeat(size);
-        let names: Vec<String> = (0..100).map(|n| format!("f{n}")).collect();
+        let names: Vec<String> = (0..100).map(path).collect();
         let entries: Vec<_> = names.iter().map(|name| entry(name, &contents)).collect();
-        let error = write_files(&root, &entries, two_threads()).unwrap_err();
+        let error = write_files(volume.path(), &entries, two_threads()).unwrap_err();
         assert_eq!(error.errno(), Some(rustix::io::Errno::NOSPC.raw_os_error()), "{error}");
-        for name in names_in(&root) {
-            assert_eq!(fs::metadata(root.join(name)).unwrap().len(), size as u64);
+        assert_eq!(error.remedy(), Some(calve_core::error::Remedy::FreeSpaceForRest));
+        for data in names.iter().flat_map(|name| fs::metadata(volume.path().join(name))) {
+            assert_eq!(data.len(), size as u64);
         }
     }
 }

@@ -1,18 +1,18 @@
 //! A source that changes while it is cloned: what changed is listed, and `stable` refuses it.
 
 use std::ffi::OsStr;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 
 use calve_core::error::StatedRequirement;
 use calve_core::{Choice, CloneOptions, CloneReport, Error, Requirement, Strategy, clone_tree};
 use calve_testkit::{BindMount, FileSystem, Tree, Volume, fingerprint, require_program};
 use fs_err as fs;
 
-use crate::cloning::{assert_holds, clone, options};
+use crate::cloning::{assert_holds, clone, clone_with, only, refused, stable};
 use crate::rival::while_another;
+use crate::script::{Script, python};
 
 /// Clones until a clone has noticed a change of `change`, which is done over and over.
 fn until_noticed(
@@ -22,11 +22,8 @@ fn until_noticed(
     change: impl Fn() + Send,
 ) -> (Option<CloneReport>, Option<Error>) {
     const MOST_ROUNDS: usize = 2_000;
-    let stable = options(|options| {
-        options.strategy = Choice::Only(strategy);
-        options.require = vec![Requirement::Stable];
-    });
-    let any = options(|options| options.strategy = Choice::Only(strategy));
+    let (mut stable, any) = (stable(), only(strategy));
+    stable.strategy = Choice::Only(strategy);
     while_another(change, || {
         let (mut noticed, mut refused) = (None, None);
         for _ in 0..MOST_ROUNDS {
@@ -157,12 +154,12 @@ fn a_sparse_file_that_is_cut_is_listed() {
 
 /// Takes a lease of a file, in another process. When the file is opened, which has to wait meanwhile, that process does `then` with
 /// `argument` (`sys.argv[2]`), lets go, and ends.
-fn lease(file: &Path, then: &str, argument: &OsStr) -> Child {
+fn lease(file: &Path, then: &str, argument: &OsStr) -> Script {
     lease_after("", file, then, argument)
 }
 
 /// As [`lease`], and does `first` beforehand.
-fn lease_after(first: &str, file: &Path, then: &str, argument: &OsStr) -> Child {
+fn lease_after(first: &str, file: &Path, then: &str, argument: &OsStr) -> Script {
     let program = format!(
         "import fcntl, mmap, os, signal, sys, time\n\
          {first}\n\
@@ -175,12 +172,8 @@ fn lease_after(first: &str, file: &Path, then: &str, argument: &OsStr) -> Child 
          {then}\n\
          fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)\n"
     );
-    let mut command = Command::new("python3");
-    command.args(["-c", &program]).arg(file).arg(argument);
-    let mut holder = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, "held\n");
+    let mut holder = Script::start(python(&program).arg(file).arg(argument));
+    holder.wait_for("held");
     holder
 }
 
@@ -203,19 +196,16 @@ fn stable_is_about_the_whole_clone() {
             let directory = other.as_ref().map_or(volume.path(), Volume::path);
             // Right after it was written: a write before the clone is no change.
             tree.file("a", "2");
-            let stable = options(|options| options.require = vec![Requirement::Stable]);
-            crate::cloning::clone_with(&stable, &src, directory.join("quiet"));
+            clone_with(&stable(), &src, directory.join("quiet"));
             for changed in ["a", "b", "c"] {
-                let stable = options(|options| {
-                    options.require = vec![Requirement::Stable];
-                    options.threads = std::num::NonZeroUsize::new(1);
-                });
+                let mut stable = stable();
+                stable.threads = std::num::NonZeroUsize::new(1);
                 // The root comes first, so all three are done when one of the others is opened.
                 let change = "os.chown(sys.argv[2], 7, -1, follow_symlinks=False)";
                 let leased = src.join("many/entry-0001000");
-                let mut holder = lease(&leased, change, src.join(changed).as_os_str());
-                let error = crate::cloning::refused(&stable, &src, directory.join("dst"));
-                assert!(holder.wait().unwrap().success());
+                let holder = lease(&leased, change, src.join(changed).as_os_str());
+                let error = refused(&stable, &src, directory.join("dst"));
+                holder.end();
                 // A directory may be noticed when its turn comes: its entries are made after the root's.
                 let whole = format!("src/{changed}` changed while the clone was made");
                 let noticed = if changed == "c" { "changed while" } else { &whole };
@@ -243,24 +233,22 @@ fn stores_through_a_mapping_are_noticed() {
                 BindMount::new(other.path(), src.join("bind"))
             });
             Tree::new(&src).file(format!("{below}mapped"), vec![b'1'; 5000]);
-            let stable = options(|options| {
-                options.require = vec![Requirement::Stable];
-                options.threads = std::num::NonZeroUsize::new(1);
-                options.strategy = strategy.map_or(Choice::Fastest, Choice::Only);
-            });
+            let mut stable = stable();
+            stable.threads = std::num::NonZeroUsize::new(1);
+            stable.strategy = strategy.map_or(Choice::Fastest, Choice::Only);
             // The file is mapped and its page dirty before the clone begins.
             let map = "fd = os.open(sys.argv[2], os.O_RDWR)\nm = mmap.mmap(fd, 5000)\nm[0] = 50";
             let leased = src.join("many/entry-0001000");
             let mapped = src.join(below).join("mapped");
-            let mut holder = lease_after(map, &leased, "m[0] = 51", mapped.as_os_str());
-            let error = crate::cloning::refused(&stable, &src, volume.path().join("dst"));
-            assert!(holder.wait().unwrap().success());
+            let holder = lease_after(map, &leased, "m[0] = 51", mapped.as_os_str());
+            let error = refused(&stable, &src, volume.path().join("dst"));
+            holder.end();
             assert!(error.to_string().contains("mapped` changed while"), "{file_system:?} {strategy:?}: {error}");
             assert_holds(volume.path(), &["src"]);
             // One that was mapped and dirty, and is left alone, is stable.
-            let mut holder = lease_after(map, &leased, "", mapped.as_os_str());
-            let report = crate::cloning::clone_with(&stable, &src, volume.path().join("dst"));
-            assert!(holder.wait().unwrap().success());
+            let holder = lease_after(map, &leased, "", mapped.as_os_str());
+            let report = clone_with(&stable, &src, volume.path().join("dst"));
+            holder.end();
             assert_eq!(report.changed, Vec::<PathBuf>::new());
             assert_eq!(fs::read(volume.path().join("dst").join(below).join("mapped")).unwrap()[..2], *b"21");
             drop(bind);
@@ -280,23 +268,16 @@ fn stores_to_a_single_file_are_noticed() {
         fs::write(&src, vec![b'1'; 5000]).unwrap();
         let map = "fd = os.open(sys.argv[1], os.O_RDWR)\nm = mmap.mmap(fd, 5000)\nm[0] = 50\n\
                    print('held', flush=True)\nsys.stdin.readline()\nm[0] = 51\nprint('stored', flush=True)\nsys.stdin.readline()";
-        let mut program = Command::new("python3");
-        program.args(["-c", &format!("import mmap, os, sys\n{map}")]).arg(&src);
-        let mut writer = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (mut tell, mut told) = (writer.stdin.take().unwrap(), BufReader::new(writer.stdout.take().unwrap()));
-        let mut line = String::new();
-        told.read_line(&mut line).unwrap();
+        let mut writer = Script::start(python(&format!("import mmap, os, sys\n{map}")).arg(&src));
+        writer.wait_for("held");
         // It begins by making the page clean, so that the next store shows.
-        let stable = options(|options| options.require = vec![Requirement::Stable]);
-        crate::cloning::clone_with(&stable, &src, volume.path().join("dst"));
+        clone_with(&stable(), &src, volume.path().join("dst"));
         let before = fs::metadata(&src).unwrap();
-        tell.write_all(b"go\n").unwrap();
-        line.clear();
-        told.read_line(&mut line).unwrap();
+        writer.tell(b"go");
+        writer.wait_for("stored");
         let after = fs::metadata(&src).unwrap();
         assert!((after.ctime(), after.ctime_nsec()) > (before.ctime(), before.ctime_nsec()), "{file_system:?}");
-        drop(tell);
-        assert!(writer.wait().unwrap().success());
+        writer.end();
     }
 }
 
@@ -304,11 +285,11 @@ fn stores_to_a_single_file_are_noticed() {
 fn where_stores_leave_no_trace_nothing_is_stable() {
     let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
     Tree::new(volume.path()).file("src/a", "1").file("file", "2");
-    let stable = options(|options| options.require = vec![Requirement::Stable]);
+    let stable = stable();
     for name in ["src", "file"] {
         let (src, dst) = (volume.path().join(name), volume.path().join("dst"));
         let planned = calve_core::plan(&src, &dst, &stable).map(|_| ()).unwrap_err();
-        for error in [planned, crate::cloning::refused(&stable, &src, &dst)] {
+        for error in [planned, refused(&stable, &src, &dst)] {
             assert!(matches!(error, Error::RequirementRefused { .. }), "{error}");
             assert!(error.to_string().contains("is on tmpfs, where"), "{error}");
             assert_eq!(error.remedy(), Some(calve_core::error::Remedy::KeepSourceStill));
@@ -319,13 +300,11 @@ fn where_stores_leave_no_trace_nothing_is_stable() {
     let Some(disk) = Volume::new(FileSystem::Ext4) else { return };
     let tree = Tree::new(disk.path().join("src")).dir("mounted").file("a", "1");
     let bind = BindMount::new(volume.path(), tree.path().join("mounted"));
-    let error = crate::cloning::refused(&stable, tree.path(), disk.path().join("dst"));
+    let error = refused(&stable, tree.path(), disk.path().join("dst"));
     assert!(error.to_string().contains("mounted` is on tmpfs, where"), "{error}");
-    let alone = options(|options| {
-        options.require = vec![Requirement::Stable];
-        options.mounts = calve_core::Mounts::Stay;
-    });
-    crate::cloning::clone_with(&alone, tree.path(), disk.path().join("dst"));
+    let mut alone = stable;
+    alone.mounts = calve_core::Mounts::Stay;
+    clone_with(&alone, tree.path(), disk.path().join("dst"));
     drop(bind);
 }
 
@@ -339,13 +318,13 @@ fn a_lease_is_waited_for() {
     if !require_program("python3") {
         return;
     }
-    let mut holder = hold("0.3");
+    let holder = hold("0.3");
     let report = clone(tree.path(), volume.path().join("dst"));
-    assert!(holder.wait().unwrap().success());
+    holder.end();
     assert!(report.elapsed.as_millis() >= 250, "{:?}", report.elapsed);
     assert_eq!(fs::read(volume.path().join("dst/leased")).unwrap(), b"1");
 
-    let mut holder = hold("30");
+    let holder = hold("30");
     let options = CloneOptions::default();
     let cancel = options.cancel.clone();
     let error = std::thread::scope(|scope| {
@@ -353,34 +332,25 @@ fn a_lease_is_waited_for() {
             std::thread::sleep(std::time::Duration::from_millis(100));
             cancel.cancel();
         });
-        crate::cloning::refused(&options, tree.path(), volume.path().join("dst-2"))
+        refused(&options, tree.path(), volume.path().join("dst-2"))
     });
     assert!(matches!(error, Error::Interrupted), "{error}");
-    holder.kill().unwrap();
-    holder.wait().unwrap();
+    drop(holder);
     assert_holds(volume.path(), &["src", "dst"]);
 }
 
 #[test]
-fn a_quiet_source_is_stable() {
+fn a_quiet_source_is_stable_but_hard_links_promise_nothing() {
     for file_system in [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs] {
         let Some(volume) = Volume::new(file_system) else { return };
         let tree = Tree::new(volume.path().join("src")).file("a/b", "1").symlink("c", "d").fifo("e");
         let before = fingerprint(tree.path());
-        let stable = options(|options| options.require = vec![Requirement::Stable]);
-        crate::cloning::clone_with(&stable, tree.path(), volume.path().join("dst"));
+        clone_with(&stable(), tree.path(), volume.path().join("dst"));
         before.assert_unchanged(tree.path());
+        let mut linked = stable();
+        linked.strategy = Choice::Only(Strategy::Hardlink);
+        let error = refused(&linked, tree.path(), volume.path().join("linked"));
+        assert!(matches!(error, Error::RequirementRefused { .. }), "{error}");
+        assert_holds(volume.path(), &["src", "dst"]);
     }
-}
-
-#[test]
-fn hard_links_cannot_promise_stability() {
-    let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
-    Tree::new(volume.path().join("src")).file("a", "1");
-    let mut options: CloneOptions = options(|options| options.require = vec![Requirement::Stable]);
-    options.strategy = Choice::Only(Strategy::Hardlink);
-    let error = crate::cloning::refused(&options, volume.path().join("src"), volume.path().join("dst"));
-    assert!(matches!(error, Error::RequirementRefused { .. }), "{error}");
-    assert_holds(volume.path(), &["src"]);
-    clone(volume.path().join("src"), volume.path().join("dst"));
 }

@@ -3,7 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use calve_core::{Choice, CloneOptions, CloneReport, Error, Strategy, clone_tree};
+use calve_core::bulk::{WriteEntry, WriteOptions, WriteReport, Writer};
+use calve_core::options::Background;
+use calve_core::report::ReapReport;
+use calve_core::{
+    CancelToken, Choice, CloneOptions, CloneReport, CloneVerification, Error, ExistingDestination, RemovalWait,
+    RemoveOptions, Requirement, Strategy, clone_tree, reap,
+};
 use calve_testkit::{FileSystem, Volume};
 use fs_err as fs;
 
@@ -21,6 +27,51 @@ pub fn options(change: impl FnOnce(&mut CloneOptions)) -> CloneOptions {
 /// Options that permit one strategy only.
 pub fn only(strategy: Strategy) -> CloneOptions {
     options(|options| options.strategy = Choice::Only(strategy))
+}
+
+/// [`only`], and the copy is compared.
+pub fn verified(strategy: Strategy) -> CloneOptions {
+    let mut options = only(strategy);
+    options.verify = CloneVerification::Contents;
+    options
+}
+
+/// Options for a clone of one moment.
+pub fn stable() -> CloneOptions {
+    options(|options| options.require = vec![Requirement::Stable])
+}
+
+/// Options for a clone that replaces its destination.
+pub fn replacing() -> CloneOptions {
+    options(|options| options.existing = ExistingDestination::Replace)
+}
+
+/// Options for a removal that is over when the call returns.
+pub fn waiting() -> RemoveOptions {
+    let mut options = RemoveOptions::default();
+    options.wait = RemovalWait::Yes;
+    options
+}
+
+/// Deletes the trash in a directory.
+#[track_caller]
+pub fn reap_in(directory: &Path) -> ReapReport {
+    let parent = fs::File::open(directory).unwrap();
+    reap(parent.into_parts().0.into(), directory, Background::No, &CancelToken::default()).unwrap()
+}
+
+/// Writes all files in one batch.
+pub fn write_files(root: &Path, entries: &[WriteEntry<'_>], options: WriteOptions) -> Result<WriteReport, Error> {
+    let mut writer = Writer::open(root, options)?;
+    writer.write(entries)?;
+    writer.finish()
+}
+
+/// Used bytes, after the deletions in the background.
+pub fn used(volume: &Volume) -> u64 {
+    volume.settle();
+    let status = rustix::fs::statvfs(volume.path()).unwrap();
+    (status.f_blocks - status.f_bfree) * status.f_frsize
 }
 
 /// A clone by whatever is fastest, which has to work.

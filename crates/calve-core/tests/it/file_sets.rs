@@ -1,8 +1,6 @@
 //! Files that belong together, under a writer: a copy of them is good, or they are named.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 
 use calve_core::options::SpareUse;
 use calve_core::spares::{SpareOptions, SpareOrigin, Spares};
@@ -10,17 +8,11 @@ use calve_core::{CloneOptions, CloneReport, Strategy, clone_tree};
 use calve_testkit::{FileSystem, Volume, few_rounds, require_program, rounds, skip};
 use fs_err as fs;
 
+use crate::script::{Script, python};
 use crate::spare::foreground;
 
-/// A program that writes to a database until its input ends. The prelude gives it `said()`, to be called when the database is there, and
-/// `over()`, which tells whether to end.
-struct Writer(Child);
-
-/// Debian's packages are for Debian's Python, which need not be the first in PATH.
-fn python() -> &'static str {
-    if Path::new("/usr/bin/python3").exists() { "/usr/bin/python3" } else { "python3" }
-}
-
+/// Comes before each program that writes to a database until its input ends. It gives it `said()`, to be called when the database is there,
+/// and `over()`, which tells whether to end.
 const PRELUDE: &str = "\
 import sys, os, threading, random
 ended = threading.Event()
@@ -28,30 +20,6 @@ threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).st
 over = ended.is_set
 def said(): print('ready', flush=True)
 ";
-
-impl Writer {
-    fn start(directory: &Path, program: &str) -> Self {
-        let mut command = Command::new(python());
-        command.args(["-c", &format!("{PRELUDE}{program}")]).current_dir(directory);
-        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n");
-        Self(process)
-    }
-
-    fn end(mut self) {
-        drop(self.0.stdin.take());
-        assert!(self.0.wait().unwrap().success());
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 const WRITE_AHEAD: &str = "
 import sqlite3
@@ -80,7 +48,7 @@ except sqlite3.DatabaseError as error:
 ";
 
 fn check(directory: &Path, program: &str) -> Result<(), String> {
-    let output = Command::new(python()).args(["-c", program]).current_dir(directory).output().unwrap();
+    let output = python(program).current_dir(directory).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if said == "ok" { Ok(()) } else { Err(said + &String::from_utf8_lossy(&output.stderr)) }
 }
@@ -92,8 +60,12 @@ struct Copies {
 }
 
 /// Copies a database many times under its writer. `main` is in the set.
-fn copies_are_whole_or_named(volume: &Volume, copies: usize, main: &str, writer: &str, checker: &str) -> Copies {
-    copies_with(volume, copies, main, writer, checker, &|_| CloneOptions::default())
+fn copies_are_whole_or_named(copies: usize, main: &str, writer: &str, checker: &str) -> Option<Copies> {
+    if !require_program("python3") {
+        return None;
+    }
+    let volume = Volume::with_size(FileSystem::Ext4, 2 << 30)?;
+    Some(copies_with(&volume, copies, main, writer, checker, &|_| CloneOptions::default()))
 }
 
 /// As [`copies_are_whole_or_named`]. `options` is called with the source before each copy.
@@ -116,7 +88,8 @@ fn copies_with(
         for number in 0..if few_rounds() { 600 } else { 3_000 } {
             fs::write(src.join(format!("data/f{number}")), vec![b'x'; 5_000]).unwrap();
         }
-        let writer = Writer::start(&src.join("data"), writer);
+        let mut writer = Script::start(python(&format!("{PRELUDE}{writer}")).current_dir(src.join("data")));
+        writer.wait_for("ready");
         for number in first..copies.min(first + COPIES_OF_ONE) {
             let dst = volume.path().join("copy");
             let report: CloneReport = clone_tree(&src, &dst, &options(&src)).unwrap();
@@ -144,13 +117,9 @@ fn copies_with(
 
 #[test]
 fn a_database_with_a_write_ahead_log() {
-    if !require_program("python3") {
-        return;
-    }
-    let Some(volume) = Volume::with_size(FileSystem::Ext4, 2 << 30) else { return };
-    let (all, copies) = (rounds(200), &volume);
-    let Copies { named, .. } = copies_are_whole_or_named(copies, all, "a.db", WRITE_AHEAD, CHECK_SQLITE);
-    assert!(few_rounds() || named <= all / 10, "{named} of {all} copies were named");
+    let all = rounds(200);
+    let Some(copies) = copies_are_whole_or_named(all, "a.db", WRITE_AHEAD, CHECK_SQLITE) else { return };
+    assert!(few_rounds() || copies.named <= all / 10, "{} of {all} copies were named", copies.named);
 }
 
 const ROLLBACK: &str = "
@@ -171,11 +140,7 @@ while not over():
 /// The journal comes and goes, and the name says nothing.
 #[test]
 fn a_database_with_a_rollback_journal() {
-    if !require_program("python3") {
-        return;
-    }
-    let Some(volume) = Volume::with_size(FileSystem::Ext4, 2 << 30) else { return };
-    copies_are_whole_or_named(&volume, rounds(100), "odd", ROLLBACK, &CHECK_SQLITE.replace("a.db", "odd"));
+    copies_are_whole_or_named(rounds(100), "odd", ROLLBACK, &CHECK_SQLITE.replace("a.db", "odd"));
 }
 
 /// Writes as LevelDB does: tables are made, a new manifest names them, `CURRENT` names the manifest, and what no manifest names is removed.
@@ -215,11 +180,7 @@ print('ok')
 
 #[test]
 fn a_manifest_that_names_its_tables() {
-    if !require_program("python3") {
-        return;
-    }
-    let Some(volume) = Volume::with_size(FileSystem::Ext4, 2 << 30) else { return };
-    copies_are_whole_or_named(&volume, rounds(100), "CURRENT", LEVELDB, CHECK_LEVELDB);
+    copies_are_whole_or_named(rounds(100), "CURRENT", LEVELDB, CHECK_LEVELDB);
 }
 
 const REDIS: &str = "
@@ -265,12 +226,11 @@ print('ok')
 
 #[test]
 fn an_append_only_file_of_redis() {
-    if !require_program("python3") || !require_program("redis-server") {
+    if !require_program("redis-server") {
         return;
     }
-    let Some(volume) = Volume::with_size(FileSystem::Ext4, 2 << 30) else { return };
     let [writer, checker] = [WRITE_REDIS, CHECK_REDIS].map(|program| [REDIS, program].concat());
-    copies_are_whole_or_named(&volume, rounds(60), "appendonlydir/appendonly.aof.manifest", &writer, &checker);
+    copies_are_whole_or_named(rounds(60), "appendonlydir/appendonly.aof.manifest", &writer, &checker);
 }
 
 const WRITE_LMDB: &str = "
@@ -298,11 +258,10 @@ print('ok')
 
 #[test]
 fn a_database_of_lmdb() {
-    if !Command::new(python()).args(["-c", "import lmdb"]).status().is_ok_and(|status| status.success()) {
+    if !python("import lmdb").status().is_ok_and(|status| status.success()) {
         return skip("Python has no lmdb");
     }
-    let Some(volume) = Volume::with_size(FileSystem::Ext4, 2 << 30) else { return };
-    copies_are_whole_or_named(&volume, rounds(60), "data.mdb", WRITE_LMDB, CHECK_LMDB);
+    copies_are_whole_or_named(rounds(60), "data.mdb", WRITE_LMDB, CHECK_LMDB);
 }
 
 /// A journal is there as long as the database is not whole. It may appear when its directory has been listed.
@@ -329,11 +288,7 @@ print('ok')
 
 #[test]
 fn a_journal_that_appears_meanwhile() {
-    if !require_program("python3") {
-        return;
-    }
-    let Some(volume) = Volume::with_size(FileSystem::Ext4, 2 << 30) else { return };
-    copies_are_whole_or_named(&volume, rounds(100), "x.sqlite", JOURNAL_APPEARS, CHECK_JOURNAL);
+    copies_are_whole_or_named(rounds(100), "x.sqlite", JOURNAL_APPEARS, CHECK_JOURNAL);
 }
 
 /// Neither its name nor its contents tell that it is a database, so it may have been copied when its log is found. It has two names.
@@ -363,14 +318,10 @@ print('ok')
 
 #[test]
 fn a_database_that_nothing_but_its_log_tells_of() {
-    if !require_program("python3") {
-        return;
-    }
-    let Some(volume) = Volume::with_size(FileSystem::Ext4, 2 << 30) else { return };
     // The name elsewhere is copied long before the log, so that a copy is whole only if nothing is written for as long.
     for (link, pause) in [("False", "0.5"), ("True", "3")] {
         let writer = ENCRYPTED.replace("LINK", link).replace("0.5", pause);
-        copies_are_whole_or_named(&volume, rounds(100), "odd", &writer, CHECK_ENCRYPTED);
+        copies_are_whole_or_named(rounds(100), "odd", &writer, CHECK_ENCRYPTED);
     }
 }
 
@@ -436,28 +387,18 @@ fn a_large_database_in_a_spare() {
     claims_are_whole_or_named(FileSystem::Xfs, "odd", LARGE, CHECK_LARGE);
 }
 
-/// Names of which a set may have any number are listed once, not once a set.
+/// Names of which a set may have any number are listed once, not once a set. The longest one would be longer than a name may be with the
+/// ending of a log.
 #[test]
 fn lone_files_that_are_called_like_those_of_a_set() {
     let folder = tempfile::tempdir().unwrap();
     let (src, dst) = (folder.path().join("src"), folder.path().join("dst"));
     fs::create_dir(&src).unwrap();
-    for name in ["a.manifest", "b.1.base.rdb", "c.manifest", "c.2.incr.aof", "000012.log", "1.db"] {
+    let longest = format!("{}.db", "x".repeat(252));
+    for name in ["a.manifest", "b.1.base.rdb", "c.manifest", "c.2.incr.aof", "000012.log", "1.db", &longest] {
         fs::write(src.join(name), name).unwrap();
     }
     let report = clone_tree(&src, &dst, &CloneOptions::default()).unwrap();
     assert!(report.changed.is_empty(), "{:?}", report.changed);
     calve_testkit::assert_same(&src, &dst);
-}
-
-/// With the ending of a log it would be longer than a name may be.
-#[test]
-fn a_database_with_the_longest_name() {
-    let folder = tempfile::tempdir().unwrap();
-    let (src, dst) = (folder.path().join("src"), folder.path().join("dst"));
-    let name = format!("{}.db", "x".repeat(252));
-    fs::create_dir(&src).unwrap();
-    fs::write(src.join(&name), "1").unwrap();
-    clone_tree(&src, &dst, &CloneOptions::default()).unwrap();
-    assert_eq!(fs::read(dst.join(&name)).unwrap(), b"1");
 }

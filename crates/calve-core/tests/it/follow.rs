@@ -1,6 +1,5 @@
 //! A clone that was made while its source was written to becomes what the source is when that is over.
 
-use std::collections::HashMap;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +11,8 @@ use calve_testkit::{FileSystem, SplitMix64, Volume, assert_same, few_rounds, nod
 use fs_err as fs;
 use rustix::fs::{FallocateFlags, fallocate};
 
-use crate::spare::edits::{Editor, Mapper};
-
-const DISKS: [FileSystem; 3] = [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs];
+use crate::spare::DISKS;
+use crate::spare::edits::Editor;
 
 /// The strategy of the clones there.
 fn strategy(file_system: FileSystem) -> Choice {
@@ -100,14 +98,7 @@ fn edits_of_every_kind_are_followed() {
     for file_system in DISKS {
         let made = FollowFixture::new(file_system, |src| _ = node_modules_like(src, 400));
         let Some(mut fixture) = made else { continue };
-        let mut editor = Editor {
-            root: fixture.src(),
-            random: SplitMix64::new(41),
-            mapper: Mapper::start(),
-            only: None,
-            next_name: 0,
-            kinds: HashMap::new(),
-        };
+        let mut editor = Editor::of(fixture.src(), 41);
         let (rounds, mut complete) = (rounds(30), 0);
         for _ in 0..rounds {
             for _ in 0..editor.random.below(3) {

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use calve_core::report::WarningCode;
-use calve_core::{CloneVerification, ExistingDestination, Requirement, Strategy};
+use calve_core::{CloneVerification, Requirement, Strategy};
 use calve_testkit::{FileSystem, Tree, Volume, assert_same, everything, skip};
 use fs_err as fs;
 use rustix::fs::XattrFlags;
 
-use crate::cloning::{assert_holds, clone, clone_with, options};
+use crate::cloning::{assert_holds, clone, clone_with, options, replacing, waiting};
 
 const ACL: &str = "user.like.acl";
 
@@ -134,9 +134,8 @@ fn a_locked_root_is_published_locked_and_not_removed() {
     clone(&src, &dst);
     let error = calve_core::remove_tree(&dst, &calve_core::RemoveOptions::default()).unwrap_err();
     assert!(error.to_string().contains("Operation not permitted"), "{error}");
-    let replace = options(|options| options.existing = ExistingDestination::Replace);
     Tree::new(volume.path()).file("other/file", "2");
-    assert!(calve_core::clone_tree(&volume.path().join("other"), &dst, &replace).is_err());
+    assert!(calve_core::clone_tree(&volume.path().join("other"), &dst, &replacing()).is_err());
     for path in [&src, &dst] {
         locked(path, false);
     }
@@ -164,9 +163,7 @@ fn a_directory_whose_listing_passes_over_names_is_emptied() {
     let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
     let file = |tree: Tree, number| tree.file(format!("a/{}/{number}", number % 7), "1");
     (0..2000).fold(Tree::new(volume.path()), file);
-    let mut options = calve_core::RemoveOptions::default();
-    options.wait = calve_core::RemovalWait::Yes;
-    calve_core::remove_tree(&volume.path().join("a"), &options).unwrap();
+    calve_core::remove_tree(&volume.path().join("a"), &waiting()).unwrap();
     assert_holds(volume.path(), &[] as &[&str]);
 }
 

@@ -44,6 +44,8 @@ mod replaced;
 #[cfg(target_os = "linux")]
 mod revert;
 #[cfg(target_os = "linux")]
+mod script;
+#[cfg(target_os = "linux")]
 mod space;
 #[cfg(target_os = "linux")]
 mod spare;

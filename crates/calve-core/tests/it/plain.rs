@@ -9,7 +9,7 @@ use calve_core::{CloneOptions, Error, Strategy};
 use calve_testkit::{FileSystem, Tree, Volume, is_root, require_root};
 use fs_err as fs;
 
-use crate::cloning::{clone_with, options, refused};
+use crate::cloning::{clone_with, names_in, options, refused};
 
 const NOTHING: PlainCopy = PlainCopy { times: KeptTimes::None, xattrs: KeptXattrs::No, links: KeptLinks::Verbatim };
 
@@ -136,16 +136,9 @@ fn what_is_no_file_directory_or_link_is_refused_and_nothing_is_left() {
         };
         let error = refused(&plain(NOTHING), &src, folder.path().join("dst"));
         assert!(matches!(error, Error::NotClonable { .. }), "{error}");
-        assert_eq!(names(folder.path()), [kind]);
+        assert_eq!(names_in(folder.path()), [kind]);
         fs::remove_dir_all(&src).unwrap();
     }
-}
-
-fn names(directory: &Path) -> Vec<String> {
-    let mut names: Vec<_> =
-        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
 }
 
 /// A destination that has some of the source's directories and files.
@@ -165,13 +158,13 @@ fn merging_replaces_files_or_not_and_leaves_directories_as_they_are() {
             source(&src);
             destination(&dst).hard_link("d/other name", "file");
             merge_tree(&src, &dst, &plain(NOTHING), overwrite).unwrap();
-            assert_eq!(names(&dst), ["absolute", "d", "file", "own", "second"], "{}", place.display());
+            assert_eq!(names_in(&dst), ["absolute", "d", "file", "own", "second"], "{}", place.display());
             assert_eq!(fs::read_to_string(dst.join("d/script")).unwrap(), script);
             // Replaced, not written to.
             assert_eq!(fs::read_to_string(dst.join("d/other name")).unwrap(), "mine");
             assert_eq!(fs::read_to_string(dst.join("d/e/deep")).unwrap(), "deep");
             assert_eq!(fs::metadata(dst.join("d")).unwrap().permissions().mode() & 0o7777, 0o700);
-            assert_eq!(names(folder.path()), ["dst", "src"], "what was staged is gone");
+            assert_eq!(names_in(folder.path()), ["dst", "src"], "what was staged is gone");
         }
     }
 }

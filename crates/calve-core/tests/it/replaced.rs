@@ -1,19 +1,17 @@
 //! A file that is replaced by rename stays open to those who could use it before, and to no others: as the kernel says.
 
 use std::collections::BTreeSet;
-use std::fs::Permissions;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
-use calve_core::bulk::{Placement, WriteEntry, WriteOptions, write_files};
+use calve_core::bulk::{Placement, WriteEntry, WriteOptions};
 use calve_testkit::{
     Capability, FileSystem, SplitMix64, Tree, UnprivilegedUser, Volume, require_program, require_root,
 };
 use fs_err as fs;
 
 use crate::child;
-use crate::cloning::{names_in, run};
+use crate::cloning::{names_in, run, write_files};
 
 /// File systems with access control lists.
 const FILE_SYSTEMS: [FileSystem; 4] = [FileSystem::Xfs, FileSystem::Ext4, FileSystem::Btrfs, FileSystem::Tmpfs];
@@ -44,9 +42,10 @@ fn each_volume(test: impl Fn(&Volume)) {
 }
 
 #[test]
-fn the_acl_of_one_user_does_not_become_the_groups() {
+fn lists_and_owners_stay_and_what_was_granted_to_other_contents_goes() {
     each_volume(|volume| {
-        let tree = Tree::new(volume.path().join("r")).file("npmrc", "old").mode("npmrc", 0o600);
+        // The list of one user does not become the group's.
+        let tree = Tree::new(volume.path().join("own")).file("npmrc", "old").mode("npmrc", 0o600);
         let tree = tree.owner("npmrc", 0, 1000).acl("npmrc", "u:1001:r").xattr("npmrc", "user.k", "kept");
         let path = tree.path().join("npmrc");
         let before = acl(&path);
@@ -56,26 +55,14 @@ fn the_acl_of_one_user_does_not_become_the_groups() {
         let mut value = [0; 16];
         let length = rustix::fs::getxattr(&path, "user.k", &mut value).unwrap();
         assert_eq!(&value[..length], b"kept");
-    });
-}
-
-#[test]
-fn a_list_that_the_directory_bequeaths_opens_no_old_file() {
-    each_volume(|volume| {
-        let tree = Tree::new(volume.path().join("r")).file("env", "old").mode("env", 0o640);
+        // A list that the directory bequeaths opens no old file. One that was not there is as any other new one.
+        let tree = Tree::new(volume.path().join("bequeathed")).file("env", "old").mode("env", 0o640);
         let tree = tree.acl("", "d:u:1001:rw,d:g:50:rwx");
         write(tree.path(), &["env".into(), "new".into()]);
         assert_eq!(acl(&tree.path().join("env")), "user::rw-\ngroup::r--\nother::---\n\n");
-        // A file that was not there is as any other new one.
         assert!(acl(&tree.path().join("new")).contains("user:1001:rw-"));
-    });
-}
-
-#[test]
-fn what_was_granted_to_other_contents_goes() {
-    each_volume(|volume| {
-        let tree =
-            Tree::new(volume.path().join("r")).file("tool", "old").owner("tool", 1001, 1000).mode("tool", 0o6755);
+        // Neither set-ID bits nor capabilities were granted to the new contents.
+        let tree = Tree::new(volume.path().join("granted")).file("tool", "old").owner("tool", 1001, 1000);
         let tree = tree.acl("tool", "u:1002:---").mode("tool", 0o6755).file("ping", "old").mode("ping", 0o755);
         let tree = tree.capability("ping", Capability::NetRaw);
         write(tree.path(), &["ping".into(), "tool".into()]);
@@ -103,8 +90,8 @@ fn accesses(directory: &Path) -> BTreeSet<(u32, u32, String)> {
     USERS.into_iter().flat_map(tried).collect()
 }
 
-/// Makes files with random owners, modes and lists.
-fn random_files(directory: &Path, seed: u64) -> Vec<String> {
+/// Makes files with random owners, modes and lists, in a directory with this mode and list for new files.
+fn random_files(directory: &Path, seed: u64, mode: u32, bequeathed: Option<&str>) -> Vec<String> {
     let mut random = SplitMix64::new(seed);
     let mut below = |limit: u64| random.below(limit);
     let names: Vec<String> = (0..40).map(|number| format!("f{number:02}")).collect();
@@ -119,6 +106,10 @@ fn random_files(directory: &Path, seed: u64) -> Vec<String> {
             tree = tree.acl(name, &format!("{who}:{permissions}"));
         }
     }
+    if let Some(entries) = bequeathed {
+        let _ = Tree::new(directory).acl("", entries);
+    }
+    let _ = Tree::new(directory).mode("", mode);
     names
 }
 
@@ -134,18 +125,21 @@ fn root_leaves_everybody_what_he_had_and_no_more() {
     each_volume(|volume| {
         for (seed, bequeathed) in [(1, None), (2, Some("d:u:1001:rwx,d:g:50:rwx,d:o::rwx"))] {
             let directory = volume.path().join(seed.to_string());
-            let tree = Tree::new(&directory);
-            let names = random_files(&directory, seed);
-            let _tree = match bequeathed {
-                Some(entries) => tree.acl("", entries),
-                None => tree,
-            };
-            fs::set_permissions(&directory, Permissions::from_mode(0o755)).unwrap();
+            let names = random_files(&directory, seed, 0o755, bequeathed);
             let (before, owned) = (accesses(&directory), owners(&directory));
             assert!(before.len() > 100, "{before:?}");
             write(&directory, &names);
             assert_eq!((accesses(&directory), owners(&directory)), (before, owned), "{volume:?}");
         }
+    });
+}
+
+/// Runs a test again as a user without privileges.
+fn run_as_user(name: &str, volume: &Volume, directory: &Path) {
+    child::run_copied(name, volume, directory, |program| {
+        let mut command = UnprivilegedUser::command(program);
+        command.env("TMPDIR", directory);
+        command
     });
 }
 
@@ -159,19 +153,9 @@ fn a_user_who_may_give_nothing_away_opens_a_file_to_nobody_new() {
     each_volume(|volume| {
         for (seed, bequeathed) in [(3, None), (4, Some("d:u:1001:rwx,d:g:50:rwx,d:g:12345:rwx,d:o::rwx"))] {
             let directory = volume.path().join(seed.to_string());
-            let tree = Tree::new(&directory);
-            random_files(&directory, seed);
-            let _tree = match bequeathed {
-                Some(entries) => tree.acl("", entries),
-                None => tree,
-            };
-            fs::set_permissions(&directory, Permissions::from_mode(0o777)).unwrap();
+            random_files(&directory, seed, 0o777, bequeathed);
             let (before, owned) = (accesses(&directory), owners(&directory));
-            child::run_copied(NAME, volume, &directory, |program| {
-                let mut command = UnprivilegedUser::command(program);
-                command.env("TMPDIR", &directory);
-                command
-            });
+            run_as_user(NAME, volume, &directory);
             // Its owner could have given it to himself before, and the writer has the contents.
             let is_owners = |user: u32, line: &str| {
                 user == UnprivilegedUser::UID
@@ -196,12 +180,7 @@ fn a_file_that_the_writer_may_not_read_keeps_its_list() {
     each_volume(|volume| {
         let tree = Tree::new(volume.path().join("r")).file("f", "old").mode("f", 0o600);
         let tree = tree.owner("f", 0, UnprivilegedUser::GID).acl("f", "u:1001:r,g::---").mode("", 0o777);
-        let directory: PathBuf = tree.path().into();
-        child::run_copied(NAME, volume, &directory, |program| {
-            let mut command: Command = UnprivilegedUser::command(program);
-            command.env("TMPDIR", &directory);
-            command
-        });
-        assert_eq!(acl(&directory.join("f")), "user::rw-\nuser:1001:r--\ngroup::---\nmask::r--\nother::---\n\n");
+        run_as_user(NAME, volume, tree.path());
+        assert_eq!(acl(&tree.path().join("f")), "user::rw-\nuser:1001:r--\ngroup::---\nmask::r--\nother::---\n\n");
     });
 }

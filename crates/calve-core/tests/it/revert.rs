@@ -1,6 +1,5 @@
 //! A clone that was written to becomes again what it was.
 
-use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -8,14 +7,14 @@ use std::path::{Path, PathBuf};
 use calve_core::internal::{CloneState, RevertReport, revert};
 use calve_core::{CancelToken, CloneOptions, clone_tree};
 use calve_testkit::{
-    BindMount, FileSystem, SplitMix64, Tree, Volume, assert_same, few_rounds, fingerprint, is_root, node_modules_like,
+    BindMount, FileSystem, Tree, Volume, assert_same, few_rounds, fingerprint, is_root, node_modules_like,
     require_program,
 };
 use fs_err as fs;
 
-use crate::spare::edits::{Editor, Mapper};
-
-const DISKS: [FileSystem; 3] = [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs];
+use crate::cloning::{assert_holds, names_in};
+use crate::spare::DISKS;
+use crate::spare::edits::Editor;
 
 /// A source and a clone of it.
 struct RevertFixture {
@@ -71,14 +70,7 @@ fn a_reverted_clone_equals_its_source_after_random_edits() {
     for file_system in DISKS {
         let Some(mut fixture) = RevertFixture::new(file_system, packages) else { return };
         let before = fingerprint(fixture.src());
-        let mut editor = Editor {
-            root: fixture.clone(),
-            random: SplitMix64::new(11),
-            mapper: Mapper::start(),
-            only: None,
-            next_name: 0,
-            kinds: HashMap::new(),
-        };
+        let mut editor = Editor::of(fixture.clone(), 11);
         let edits = crate::spare::edits::edits();
         let (mut done, mut kept) = (0, 0);
         while done < edits {
@@ -142,16 +134,9 @@ fn new_entries_go_and_links_are_not_followed() {
         let _socket = UnixListener::bind(clone.join("new/socket")).unwrap();
         fixture.reverted();
         before.assert_unchanged(&outside);
-        assert_eq!(names(&clone), ["a", "b"]);
-        assert_eq!(names(fixture.volume.path()), ["clone", "outside", "src"]);
+        assert_holds(&clone, &["a", "b"]);
+        assert_holds(fixture.volume.path(), &["clone", "outside", "src"]);
     }
-}
-
-fn names(directory: &Path) -> Vec<String> {
-    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> = entries.filter(|name| name != "lost+found").collect();
-    names.sort();
-    names
 }
 
 #[test]
@@ -171,9 +156,9 @@ fn another_clone_and_one_that_changed_altogether_are_left_alone() {
         for number in 0..200 {
             fs::write(clone.join(format!("new-{number}")), "new").unwrap();
         }
-        let before = names(&clone);
+        let before = names_in(&clone);
         assert!(fixture.revert().is_none(), "{file_system:?}");
-        assert_eq!(names(&clone), before);
+        assert_eq!(names_in(&clone), before);
     }
 }
 
@@ -219,7 +204,7 @@ fn exchanged_directories_mounts_and_second_names_ask_for_a_new_clone() {
         fs::write(fixture.clone().join("three"), "changed").unwrap();
         assert!(fixture.revert().is_none(), "{file_system:?}");
         drop(mount);
-        assert_eq!(names(&outside), ["kept"]);
+        assert_holds(&outside, &["kept"]);
     }
 }
 

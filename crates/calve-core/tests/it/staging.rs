@@ -10,7 +10,7 @@ use calve_core::{CloneOptions, CloneVerification, Error, Requirement, Selection,
 use calve_testkit::{FileSystem, Tree, Volume};
 use fs_err as fs;
 
-use crate::cloning::{assert_holds, options};
+use crate::cloning::{assert_holds, options, stable};
 
 /// Options under which the file `a` of the source changes when it has been cloned: entries of a directory are made before those of the
 /// directories in it.
@@ -27,75 +27,26 @@ fn changing(src: &Path) -> CloneOptions {
     })
 }
 
-type Clone = dyn Fn(&Path, &Path, &CloneOptions) -> Result<(), Error>;
+type Clone = fn(&Path, &Path, &CloneOptions) -> Result<(), Error>;
 
-/// Clones by `make` what changes meanwhile and what does not, with both demands.
-#[track_caller]
-fn holds(make: &Clone) {
-    let verified = |options: &mut CloneOptions| options.verify = CloneVerification::Contents;
-    let stable = |options: &mut CloneOptions| options.require = vec![Requirement::Stable];
-    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
-    let [src, directory] = ["place/src", "place"].map(|name| volume.path().join(name));
-    let dst = directory.join("dst");
-    Tree::new(&src).file("a", "1").file("sub/b", "2");
-
-    let mut demand = changing(&src);
-    verified(&mut demand);
-    let error = make(&src, &dst, &demand).unwrap_err();
-    assert!(matches!(&error, Error::VerifyFailed { first, .. } if first.contains("`a`")), "{error}");
-    assert_holds(&directory, &["src"]);
-
-    let mut demand = changing(&src);
-    stable(&mut demand);
-    let error = make(&src, &dst, &demand).unwrap_err();
-    let requirement = StatedRequirement::Property(Requirement::Stable);
-    assert!(matches!(&error, Error::RequirementRefused { requirement: found, .. } if *found == requirement), "{error}");
-    assert!(error.to_string().contains("a` changed while the clone was made"), "{error}");
-    assert_holds(&directory, &["src"]);
-
-    let quiet = options(|options| {
-        verified(options);
-        stable(options);
-    });
-    make(&src, &dst, &quiet).unwrap();
-}
-
-fn staged(dst: &Path, make: impl FnOnce(&mut StagedTree<'_>) -> Result<(), Error>) -> Result<(), Error> {
-    stage_in(None, dst, &CloneOptions::default(), make).map(|_| ())
-}
-
-#[test]
-fn a_clone_is_verified_and_stable() {
-    holds(&|src, dst, options| clone_tree(src, dst, options).map(|_| ()));
-}
-
-#[test]
-fn the_root_of_a_staged_tree_is_verified_and_stable() {
-    holds(&|src, dst, options| staged(dst, |staged| staged.clone_root(src, options).map(|_| ())));
-}
-
-#[test]
-fn a_clone_below_the_root_of_a_staged_tree_is_verified_and_stable() {
-    holds(&|src, dst, options| {
+/// The public entry points that clone, of which the first three make a tree that is not there.
+const CLONES: [(&str, Clone); 5] = [
+    ("a clone", |src, dst, options| clone_tree(src, dst, options).map(|_| ())),
+    ("the root of a staged tree", |src, dst, options| {
+        staged(dst, |staged| staged.clone_root(src, options).map(|_| ()))
+    }),
+    ("below the root of a staged tree", |src, dst, options| {
         staged(dst, |staged| {
             staged.make_root()?;
             staged.clone_below(src, Path::new("some/where"), options).map(|_| ())
         })
-    });
-}
-
-#[test]
-fn a_tree_that_supersedes_its_source_is_verified_and_stable() {
-    holds(&|src, _, demand| {
+    }),
+    ("what supersedes its source", |src, _, demand| {
         let is_left = |_: &Path| Ok(());
         let make = |staged: &mut StagedTree<'_>| staged.clone_root(src, demand).map(|_| ());
         supersede(src, &CloneOptions::default(), make, is_left).map(|_| ())
-    });
-}
-
-#[test]
-fn a_merge_is_verified_and_stable() {
-    holds(&|src, dst, options| {
+    }),
+    ("a merge", |src, dst, options| {
         fs::create_dir(dst).unwrap();
         let merged = merge_tree(src, dst, options, OverwriteRule::No);
         if merged.is_err() {
@@ -103,7 +54,40 @@ fn a_merge_is_verified_and_stable() {
             fs::remove_dir(dst).unwrap();
         }
         merged
-    });
+    }),
+];
+
+fn staged(dst: &Path, make: impl FnOnce(&mut StagedTree<'_>) -> Result<(), Error>) -> Result<(), Error> {
+    stage_in(None, dst, &CloneOptions::default(), make).map(|_| ())
+}
+
+/// Clones what changes meanwhile and what does not, with both demands.
+#[test]
+fn every_clone_is_verified_and_stable() {
+    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
+    for (name, make) in CLONES {
+        let [src, directory] = ["src", ""].map(|below| volume.path().join(name).join(below));
+        let dst = directory.join("dst");
+        Tree::new(&src).file("a", "1").file("sub/b", "2");
+
+        let mut demand = changing(&src);
+        demand.verify = CloneVerification::Contents;
+        let error = make(&src, &dst, &demand).unwrap_err();
+        assert!(matches!(&error, Error::VerifyFailed { first, .. } if first.contains("`a`")), "{name}: {error}");
+        assert_holds(&directory, &["src"]);
+
+        let mut demand = changing(&src);
+        demand.require = vec![Requirement::Stable];
+        let error = make(&src, &dst, &demand).unwrap_err();
+        let requirement = StatedRequirement::Property(Requirement::Stable);
+        assert!(matches!(&error, Error::RequirementRefused { requirement: found, .. } if *found == requirement));
+        assert!(error.to_string().contains("a` changed while the clone was made"), "{name}: {error}");
+        assert_holds(&directory, &["src"]);
+
+        let mut quiet = stable();
+        quiet.verify = CloneVerification::Contents;
+        make(&src, &dst, &quiet).unwrap();
+    }
 }
 
 /// A plan compares nothing, as it clones nothing; where nothing can be stable it says so.
@@ -113,14 +97,8 @@ fn a_plan_is_refused_where_a_clone_would_be() {
     let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
     let tree = Tree::new(volume.path()).file("src/a", "1");
     let [src, dst] = ["src", "dst"].map(|name| tree.path().join(name));
-    let stable = options(|options| options.require = vec![Requirement::Stable]);
-    let below = |options: &CloneOptions| {
-        staged(&dst, |staged| {
-            staged.make_root()?;
-            staged.clone_below(&src, Path::new("below"), options).map(|_| ())
-        })
-    };
-    let refusals = [plan(&src, &dst, &stable).map(|_| ()), below(&stable)];
+    let (_, below) = CLONES[2];
+    let refusals = [plan(&src, &dst, &stable()).map(|_| ()), below(&src, &dst, &stable())];
     for error in refusals.map(Result::unwrap_err) {
         assert!(error.to_string().contains("is on tmpfs, where"), "{error}");
     }
@@ -136,13 +114,8 @@ fn a_file_is_no_part_of_a_staged_tree() {
     let folder = tempfile::tempdir().unwrap();
     let tree = Tree::new(folder.path()).file("file", "1");
     let [src, dst] = ["file", "dst"].map(|name| tree.path().join(name));
-    let any = CloneOptions::default();
-    let root = staged(&dst, |staged| staged.clone_root(&src, &any).map(|_| ())).unwrap_err();
-    let below = staged(&dst, |staged| {
-        staged.make_root()?;
-        staged.clone_below(&src, Path::new("below"), &any).map(|_| ())
-    });
-    for error in [root, below.unwrap_err()] {
+    for (_, clone) in &CLONES[1..3] {
+        let error = clone(&src, &dst, &CloneOptions::default()).unwrap_err();
         crate::cloning::assert_errno(&error, rustix::io::Errno::NOTDIR);
     }
     assert_holds(folder.path(), &["file"]);
@@ -152,18 +125,8 @@ fn a_file_is_no_part_of_a_staged_tree() {
 #[test]
 fn a_listed_change_is_never_stable() {
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
-    let clones: [&Clone; 3] = [
-        &|src, dst, options| clone_tree(src, dst, options).map(|_| ()),
-        &|src, dst, options| staged(dst, |staged| staged.clone_root(src, options).map(|_| ())),
-        &|src, dst, options| {
-            staged(dst, |staged| {
-                staged.make_root()?;
-                staged.clone_below(src, Path::new("below"), options).map(|_| ())
-            })
-        },
-    ];
-    for (number, clone) in clones.into_iter().enumerate() {
-        let directory = volume.path().join(format!("place-{number}"));
+    for (name, clone) in &CLONES[..3] {
+        let directory = volume.path().join(name);
         let [src, dst] = ["src", "dst"].map(|name| directory.join(name));
         Tree::new(&src).file("a", "1").file("sub/b", "2");
         let gone = src.join("sub/b");

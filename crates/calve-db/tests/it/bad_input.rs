@@ -25,6 +25,9 @@ fn unknown_names() {
     world.db(["template", "create", "p"]).fails(2, &["--engine"]);
     let words = ["template", "create", "p", "--engine", "postgres", "--input", "none/*.sql"];
     world.db(words).fails(2, &["no file matches"]);
+    let words = ["template", "create", "x", "--engine", "postgres", "--runtime", "podman"];
+    let hint = "hint: name an image of that engine for this machine with `--image`\n";
+    world.db(words).fails(2, &["a container runtime was named without an image", hint]);
 }
 
 /// A program in the server's place.
@@ -64,8 +67,7 @@ fn a_server_program_that_is_missing_or_unfit() {
 
 #[test]
 fn a_server_that_crashes_at_start() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let path = world.home().join("db/templates/t/template.json");
     let bin = world.path().join("bin");
     script(&bin, "server", "echo 'cannot allocate the moon' >&2; exit 3");
@@ -97,8 +99,7 @@ fn a_server_that_crashes_at_start() {
 
 #[test]
 fn a_template_that_is_damaged() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let data = world.home().join("db/templates/t/data");
     let file = data.join("global/pg_control");
     let whole = fs::read(&file).unwrap();
@@ -129,8 +130,7 @@ fn a_template_that_is_damaged() {
 
 #[test]
 fn two_starts_with_one_name() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let starts = [0, 1].map(|_| world.db(["start", "t", "--name", "a"]).spawn());
     let ended = starts.map(|start| start.wait_with_output().unwrap());
     let well = ended.iter().filter(|output| output.status.success()).count();
@@ -143,8 +143,7 @@ fn two_starts_with_one_name() {
         "{stderr}"
     );
     assert_eq!(world.db(["list"]).succeeds().stdout().lines().count(), 1);
-    world.stop("a");
-    world.nothing_left();
+    world.stop_last("a");
 }
 
 #[test]
@@ -179,8 +178,7 @@ fn a_disk_that_is_full_while_running() {
     let output = world.client(Postgres, &server, big).output().unwrap();
     assert!(!output.status.success());
     // Nothing more can be started, which is said, and all that is there can be ended.
-    world.db(["stop", "--all"]).succeeds();
-    world.nothing_left();
+    world.stop_all();
     drop(filler);
     fs::remove_file(world.path().join("filler")).unwrap();
     world.start("b");
@@ -201,8 +199,7 @@ fn a_place_that_the_server_s_user_cannot_reach() {
         assert_eq!(world.rows(engine, &server), "1000");
         world.db(["reset", "a"]).succeeds();
         assert_eq!(world.rows(engine, &server), "1000");
-        world.stop("a");
-        world.nothing_left();
+        world.stop_last("a");
         // A new data directory too.
         world.db(["template", "create", "p", "--engine", engine.name()]).succeeds();
         rustix::fs::chmod(world.path(), 0o755.into()).unwrap();
@@ -211,8 +208,7 @@ fn a_place_that_the_server_s_user_cannot_reach() {
 
 #[test]
 fn without_namespaces() {
-    let Some(world) = World::with(ordinary(), None) else { return };
-    world.template(Postgres);
+    let Some(world) = World::of(ordinary(), Postgres) else { return };
     let limited = world.without_namespaces();
     let server = limited.db(["start", "t", "--name", "a", "--json"]).succeeds().json();
     assert_ne!(server["strategy"], "overlay");
@@ -227,8 +223,7 @@ fn without_namespaces() {
 #[test]
 fn a_place_for_sockets_that_cannot_be_had() {
     // Root's is in /run, where only root can make anything.
-    let Some(world) = World::with(ordinary(), None) else { return };
-    world.template(Postgres);
+    let Some(world) = World::of(ordinary(), Postgres) else { return };
     let runtime = world.path().join("r");
     fs::create_dir(&runtime).unwrap();
     world.give(&runtime);
@@ -249,21 +244,8 @@ fn a_place_for_sockets_that_cannot_be_had() {
 }
 
 #[test]
-fn a_runtime_without_an_image() {
-    let Some(world) = World::new() else { return };
-    world.db(["template", "create", "x", "--engine", "postgres", "--runtime", "podman"]).fails(
-        2,
-        &[
-            "a container runtime was named without an image",
-            "hint: name an image of that engine for this machine with `--image`\n",
-        ],
-    );
-}
-
-#[test]
 fn strategies_that_are_not_there() {
-    let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
-    world.template(Postgres);
+    let Some(world) = World::at(FileSystem::Ext4, User::This, Postgres) else { return };
     for strategy in ["snapshot", "reflink"] {
         world
             .db(["start", "t", "--strategy", strategy])
@@ -279,8 +261,7 @@ fn what_belongs_to_others_and_accounts_that_are_missing() {
     if !require_root("what root alone may do to the machine's directories") {
         return;
     }
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let cover = "mount -t tmpfs none /run; mkdir /run/calve; chown 65534 /run/calve; exec \"$@\"";
     let world = world.within(&["unshare", "--mount", "sh", "-ec", cover, "sh"]);
     let words = ["`/run/calve", "hint: make root its owner: root keeps its sockets there\n"];
@@ -292,8 +273,7 @@ fn what_belongs_to_others_and_accounts_that_are_missing() {
     let create = ["template", "create", "p", "--engine", "postgres"];
     world.db(create).fails(1, &["hint: create one of these accounts: postgres"]);
 
-    let Some(world) = World::with(User::Unprivileged, None) else { return };
-    world.template(Postgres);
+    let Some(world) = World::of(User::Unprivileged, Postgres) else { return };
     let template = world.home().join("db/templates/t");
     rustix::fs::chmod(&template, 0o700.into()).unwrap();
     rustix::fs::chown(&template, Some(rustix::fs::Uid::ROOT), None).unwrap();

@@ -48,8 +48,7 @@ fn every_strategy_that_works_is_measured() {
         (FileSystem::Btrfs, &["copy", "overlay", "reflink", "snapshot"][..]),
         (FileSystem::Ext4, &["copy", "overlay"]),
     ]) {
-        let Some(world) = World::on(file_system, User::This) else { return };
-        world.template(Postgres);
+        let Some(world) = World::at(file_system, User::This, Postgres) else { return };
         let report = bench(&world).args(["--runs", "1"]).succeeds().json();
         assert_eq!(strategies(&report), expected, "{report:#}");
         let steps = report["results"].as_array().unwrap().iter().filter(|row| row["step"].is_string());
@@ -105,8 +104,7 @@ fn wrong_words_are_answered() {
 
 #[test]
 fn it_leaves_nothing_however_it_ends() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     for (signal, code) in [(Signal::INT, Some(130)), (Signal::KILL, None)] {
         let mut child = bench(&world).args(["--runs", "1000"]).spawn();
         // Until the first server runs.
@@ -124,8 +122,7 @@ fn it_leaves_nothing_however_it_ends() {
 
 #[test]
 fn standbys_are_measured_unless_the_template_has_a_pool() {
-    let Some(world) = World::on(FileSystem::Btrfs, User::This) else { return };
-    world.template(Postgres);
+    let Some(world) = World::at(FileSystem::Btrfs, User::This, Postgres) else { return };
     let report = bench(&world).args(["--runs", "1", "--steps", "2"]).succeeds().json();
     let steps = report["results"].as_array().unwrap().iter().filter(|row| row["step"].is_string());
     let of_standbys = steps.filter(|row| row["memory_bytes"]["median"].as_f64().is_some_and(|bytes| bytes > 1e6));

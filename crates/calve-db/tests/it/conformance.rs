@@ -43,8 +43,7 @@ pub(crate) fn story(world: &World, engine: Engine, strategy: &str, chosen: Optio
 
     world.db(["stop", "a"]).succeeds();
     assert_eq!(world.rows(engine, &b), "1001");
-    world.db(["stop", "--all"]).succeeds();
-    world.nothing_left();
+    world.stop_all();
     before.assert_unchanged(&template);
 }
 
@@ -58,8 +57,7 @@ fn on(engines: &[Engine], file_system: FileSystem, (strategy, chosen): (&str, Op
     let second = if first == User::This { User::Unprivileged } else { User::This };
     for (&engine, order) in engines.iter().zip([[first, second], [second, first]].iter().cycle()) {
         for user in matrix(order) {
-            let Some(world) = World::on(file_system, *user) else { return };
-            world.template(engine);
+            let Some(world) = World::at(file_system, *user, engine) else { return };
             story(&world, engine, strategy, chosen);
         }
     }
@@ -117,44 +115,8 @@ fn mysql_8_0() {
 }
 
 #[test]
-fn ten_servers_do_not_see_each_other_under_load() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
-    let starts: Vec<_> =
-        (1..=10).map(|number| world.db(["start", "t", "--json", "--name", &format!("s{number}")]).spawn()).collect();
-    let servers: Vec<serde_json::Value> = starts
-        .into_iter()
-        .map(|start| serde_json::from_slice(&start.wait_with_output().unwrap().stdout).unwrap())
-        .collect();
-    std::thread::scope(|scope| {
-        for (number, server) in (1..).zip(&servers) {
-            let world = &world;
-            scope.spawn(move || {
-                for _ in 0..5 {
-                    world.query(
-                        Postgres,
-                        server,
-                        &format!("INSERT INTO t SELECT -{number} FROM generate_series(1, 200)"),
-                    );
-                }
-            });
-        }
-    });
-    for (number, server) in (1..).zip(&servers) {
-        let ask = |what: &str| world.query(Postgres, server, &format!("SELECT {what} FROM t WHERE a < 0"));
-        assert_eq!(
-            [ask("count(*)"), ask("min(a)"), ask("max(a)")],
-            ["1000".into(), format!("-{number}"), format!("-{number}")]
-        );
-    }
-    world.db(["stop", "--all"]).succeeds();
-    world.nothing_left();
-}
-
-#[test]
-fn forty_servers_at_once() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+fn forty_servers_at_once_do_not_see_each_other_under_load() {
+    let Some(world) = World::having(Postgres) else { return };
     let starts: Vec<_> =
         (0..40).map(|number| world.db(["start", "t", "--name", &format!("s{number}")]).spawn()).collect();
     for start in starts {
@@ -167,15 +129,30 @@ fn forty_servers_at_once() {
     for server in servers {
         assert_eq!(world.rows(Postgres, server), "1000");
     }
-    world.db(["stop", "--all"]).succeeds();
-    world.nothing_left();
+    let loaded = &servers[..10];
+    std::thread::scope(|scope| {
+        for (number, server) in (1..).zip(loaded) {
+            let world = &world;
+            scope.spawn(move || {
+                let insert = format!("INSERT INTO t SELECT -{number} FROM generate_series(1, 200)");
+                (0..5).for_each(|_| drop(world.query(Postgres, server, &insert)));
+            });
+        }
+    });
+    for (number, server) in (1..).zip(loaded) {
+        let ask = |what: &str| world.query(Postgres, server, &format!("SELECT {what} FROM t WHERE a < 0"));
+        assert_eq!(
+            [ask("count(*)"), ask("min(a)"), ask("max(a)")],
+            ["1000".into(), format!("-{number}"), format!("-{number}")]
+        );
+    }
+    world.stop_all();
 }
 
 #[test]
 fn every_user_has_servers_of_his_own() {
     for user in users() {
-        let Some(world) = World::with(user, None) else { return };
-        world.template(Postgres);
+        let Some(world) = World::of(user, Postgres) else { return };
         let server = world.start("a");
         // The directory of the socket is closed to everybody else.
         let socket = std::path::PathBuf::from(server["socket"].as_str().unwrap());
@@ -185,7 +162,6 @@ fn every_user_has_servers_of_his_own() {
         let pid = server["pid"].as_u64().unwrap();
         let owner = rustix::fs::stat(format!("/proc/{pid}")).unwrap().st_uid;
         assert_ne!(owner, 0);
-        world.stop("a");
-        world.nothing_left();
+        world.stop_last("a");
     }
 }

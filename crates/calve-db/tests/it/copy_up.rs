@@ -51,14 +51,12 @@ fn large_files_are_named() {
     assert!(world.db(["reset", "a"]).succeeds().stderr().contains("copies a file as a whole"));
     assert!(world.db(["run", "b", "--", "true"]).succeeds().stderr().contains("copies a file as a whole"));
     assert!(!world.db(["run", "b", "-q", "--", "true"]).succeeds().stderr().contains("copies a file as a whole"));
-    world.db(["stop", "a"]).succeeds();
-    world.nothing_left();
+    world.stop_last("a");
 }
 
 #[test]
 fn none_is_named_where_blocks_can_be_shared() {
-    let Some(world) = World::on(FileSystem::Xfs, User::This) else { return };
-    world.template(Postgres);
+    let Some(world) = World::at(FileSystem::Xfs, User::This, Postgres) else { return };
     for strategy in ["overlay", "reflink"] {
         let ran = world.db(["start", "t", "--json", "--name", "a", "--strategy", strategy]).succeeds();
         assert_eq!(ran.json()["copied_on_first_open"].as_array().unwrap().len(), 0, "{strategy}");

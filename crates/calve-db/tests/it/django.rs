@@ -54,7 +54,6 @@ fn migrations_of_django_s_applications() {
         let server = world.db(["start", "site", "--json"]).succeeds().json();
         assert_eq!(world.query(engine, &server, "SELECT count(*) FROM auth_user"), "0");
         assert_eq!(world.query(engine, &server, "SELECT domain FROM django_site"), "example.com");
-        world.db(["stop", "--all"]).succeeds();
-        world.nothing_left();
+        world.stop_all();
     }
 }

@@ -91,8 +91,7 @@ fn a_file_of_options_that_leads_elsewhere_is_refused() {
     // PostgreSQL's programs do not read it.
     let words = ["template", "create", "p", "-q", "--engine", "postgres", "--"];
     world.db(words).args(Postgres.client("CREATE TABLE made (a int)")).env("HOME", &home).succeeds();
-    world.db(["stop", "--all"]).succeeds();
-    world.nothing_left();
+    world.stop_all();
 }
 
 #[test]
@@ -117,7 +116,6 @@ fn a_command_that_was_never_there_makes_no_template() {
         // Without a command, it is an empty one that is wanted.
         world.db(&words[..words.len() - 1]).succeeds();
         assert!(Path::new(&world.home()).join("db/templates/new/data").is_dir());
-        world.db(["stop", "--all"]).succeeds();
-        world.nothing_left();
+        world.stop_all();
     }
 }

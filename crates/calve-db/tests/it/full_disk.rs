@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use calve_testkit::FileSystem;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
-use crate::marks::{down, ends, mark, reset, signal};
-use crate::world::{Mariadb, Postgres, User, World, eventually, fill, ordinary};
+use crate::marks::{down, ends, mark, reset};
+use crate::world::{Mariadb, Postgres, User, World, eventually, fill, kill, ordinary, signal};
 
 /// Leaves no block at all, not even for a record.
 pub(crate) fn fill_all(world: &World) -> fs_err::File {
@@ -31,8 +31,7 @@ fn is_asked_to_end(pid: u64, by: Signal) -> bool {
 #[test]
 fn a_mark_of_a_server_that_waits_on_a_disk_without_any_room() {
     for (engine, by) in [(Mariadb, Signal::TERM), (Postgres, Signal::INT)] {
-        let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
-        world.template(engine);
+        let Some(world) = World::at(FileSystem::Ext4, User::This, engine) else { return };
         let server = world.start("a");
         world.query(engine, &server, engine.shrink());
         let pid = server["pid"].as_u64().unwrap();
@@ -49,31 +48,27 @@ fn a_mark_of_a_server_that_waits_on_a_disk_without_any_room() {
         // It goes on with what it had, or is down where not even a start has room, until it is marked.
         mark(&world, "m");
         assert_eq!(world.rows(engine, &server), "10");
-        world.stop("a");
-        world.nothing_left();
+        world.stop_last("a");
     }
 }
 
 /// A server that crashes starts again by itself, and that of a mark which fails is started again.
 #[test]
 fn what_is_committed_outlives_a_crash_of_the_server() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
-    let server = world.start("a");
+    let Some((world, server)) = World::with_server(Postgres) else { return };
     for rows in 1001..1006 {
         // A session ends as a crash when one of its own processes is killed, just after the commit.
         world.query(Postgres, &server, Postgres.add());
         for child in children(server["pid"].as_u64().unwrap()) {
             // The first death ends the others.
-            let _ = kill_process(Pid::from_raw(i32::try_from(child).unwrap()).unwrap(), Signal::KILL);
+            kill(child);
         }
         eventually(|| match world.client(Postgres, &server, Postgres.count()).output().unwrap() {
             output if output.status.success() && output.stdout == format!("{rows}\n").into_bytes() => Ok(()),
             output => Err(format!("{output:?}")),
         });
     }
-    world.stop("a");
-    world.nothing_left();
+    world.stop_last("a");
 }
 
 fn children(pid: u64) -> Vec<u64> {
@@ -83,8 +78,7 @@ fn children(pid: u64) -> Vec<u64> {
 
 #[test]
 fn a_server_that_went_down_on_a_full_disk_is_listed_as_down() {
-    let Some(world) = World::on(FileSystem::Xfs, ordinary()) else { return };
-    world.template(Postgres);
+    let Some(world) = World::at(FileSystem::Xfs, ordinary(), Postgres) else { return };
     let server = world.start("a");
     let filler = fill_all(&world);
     world.db(["reset", "a"]).fails(1, &["free some space"]);
@@ -97,6 +91,5 @@ fn a_server_that_went_down_on_a_full_disk_is_listed_as_down() {
     });
     reset(&world, None);
     assert_eq!((down(&world), world.rows(Postgres, &server)), (vec![], "1000".to_owned()));
-    world.stop("a");
-    world.nothing_left();
+    world.stop_last("a");
 }

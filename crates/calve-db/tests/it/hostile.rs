@@ -9,11 +9,10 @@ use std::time::Duration;
 
 use calve_testkit::{BindMount, UnprivilegedUser, is_root, matrix, require_root, write_program};
 use fs_err as fs;
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::patience::Patience;
-use crate::world::{Mariadb, Postgres, User, World, data_of, names, ordinary, users};
+use crate::world::{Mariadb, Postgres, User, World, data_of, kill, names, ordinary, users};
 
 /// What Calve has, or had in an older version, in the directories around a server.
 const NAMES: &[&str] = &[
@@ -147,10 +146,6 @@ fn plant_script(world: &World) -> PathBuf {
     script
 }
 
-fn kill(pid: u64) {
-    let _ = kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL);
-}
-
 /// Servers that share the machine's System V memory with others: of an ordinary user, and of root.
 fn worlds_without_namespaces() -> Option<Vec<World>> {
     let mut worlds = vec![World::with(ordinary(), None)?.without_namespaces()];
@@ -165,8 +160,7 @@ fn worlds_without_namespaces() -> Option<Vec<World>> {
 fn links_that_a_server_plants_lead_nowhere() {
     for engine in matrix([Postgres, Mariadb]) {
         for user in users() {
-            let Some(world) = World::with(user, None) else { return };
-            world.template(engine);
+            let Some(world) = World::of(user, engine) else { return };
             let outside = Outside::make(&world);
             let server = world.start("a");
             let attacker = Attacker::new(&world, &server);
@@ -197,8 +191,7 @@ fn links_that_a_server_plants_lead_nowhere() {
 #[test]
 fn links_that_are_planted_while_a_template_is_made_lead_nowhere() {
     for user in users() {
-        let Some(world) = World::with(user, None) else { return };
-        world.template(Postgres);
+        let Some(world) = World::of(user, Postgres) else { return };
         let outside = Outside::make(&world);
         let script = plant_script(&world);
         // The directory above its sockets, and its place, which the server's own settings name.
@@ -222,8 +215,7 @@ fn what_clients_of_root_read_is_root_s() {
     if !require_root("servers of another user") {
         return;
     }
-    let Some(world) = World::new() else { return };
-    world.template(Mariadb);
+    let Some(world) = World::having(Mariadb) else { return };
     world.start("a");
     let variables = world.db(["url", "a", "--format", "env"]).succeeds().stdout();
     let home = variables.lines().find_map(|line| line.strip_prefix("export MYSQL_HOME=")).unwrap();
@@ -241,8 +233,7 @@ fn a_sweep_unmounts_nothing() {
     if !require_root("a mount") {
         return;
     }
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let precious = world.path().join("precious");
     fs::create_dir(&precious).unwrap();
     fs::create_dir(world.path().join("what")).unwrap();
@@ -397,8 +388,7 @@ fn what_is_said_to_a_server_is_not_said_to_another_one() {
     if !require_root("servers of another user") {
         return;
     }
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let start = |name: &str| world.db(["start", "t", "--json", "--tcp", "--name", name]).succeeds().json();
     let (other, server) = (start("other"), start("a"));
     let password = || world.query(Postgres, &other, "SELECT rolpassword FROM pg_authid WHERE rolname = 'postgres'");
@@ -414,16 +404,14 @@ fn what_is_said_to_a_server_is_not_said_to_another_one() {
     fs::write(over, "").unwrap();
     planting.wait().unwrap();
     assert_eq!(password(), before);
-    world.db(["stop", "--all"]).succeeds();
-    world.nothing_left();
+    world.stop_all();
 }
 
 /// What a server says goes to a file that it has open.
 #[test]
 fn a_log_may_be_of_any_length() {
     for user in users() {
-        let Some(world) = World::with(user, None) else { return };
-        world.template(Postgres);
+        let Some(world) = World::of(user, Postgres) else { return };
         let lengthen = "COPY (SELECT 1) TO PROGRAM 'perl -e \"1 while <STDIN>; truncate(STDERR, 2 ** 43)\"'";
         let script = "\"$@\" && echo made long; exit 3";
         let mut run = world.db(["template", "create", "p", "--base", "t", "--", "sh", "-c", script, "sh"]);

@@ -5,14 +5,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use calve_testkit::{SplitMix64, copy_program, is_root, matrix, require_program, require_root, rounds, write_program};
-use rustix::process::{Pid, Signal, kill_process};
 
-use crate::world::{Engine, Postgres, World, data_of, eventually, names, ordinary, until, users};
-
-fn kill(pid: u64) {
-    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    let _ = kill_process(pid, Signal::KILL);
-}
+use crate::world::{Engine, Postgres, World, data_of, eventually, kill, names, ordinary, until, users};
 
 fn mounts(world: &World) -> Vec<String> {
     let all = fs_err::read_to_string("/proc/self/mountinfo").unwrap();
@@ -85,9 +79,7 @@ impl Before {
 
 #[test]
 fn a_copied_home_leaves_the_servers_of_the_original_alone() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
-    let server = world.start("a");
+    let Some((world, server)) = World::with_server(Postgres) else { return };
     let copy = world.path().join("copy");
     // Also of files that the server changes meanwhile.
     let _ = Command::new("cp").arg("-a").args([&world.home(), &copy]).stderr(Stdio::null()).status();
@@ -98,8 +90,7 @@ fn a_copied_home_leaves_the_servers_of_the_original_alone() {
     }
     assert!(!copy.join("db/servers/a").exists());
     assert_eq!(world.rows(Postgres, &server), "1000");
-    world.stop("a");
-    world.nothing_left();
+    world.stop_last("a");
 }
 
 /// Nothing but files, and after the next command not those.
@@ -132,35 +123,21 @@ fn worlds(engine: Engine) -> Option<Vec<World>> {
 }
 
 #[test]
-fn the_server() {
+fn the_server_and_the_supervisor() {
     let Some(worlds) = worlds(Postgres) else { return };
     for world in worlds {
-        let mut before = Before::new(&world);
-        let server = world.start("a");
-        let pid = server["pid"].as_u64().unwrap();
-        let apart = Apart::new(&world, pid);
-        assert_eq!(apart.namespaces.len(), if world.has_namespaces() { 3 } else { 0 });
-        before.note(&world);
-        assert_eq!(before.sockets.len(), 1);
-        kill(pid);
-        is_clean(&world, &before);
-        apart.is_gone();
-    }
-}
-
-#[test]
-fn the_supervisor() {
-    let Some(worlds) = worlds(Postgres) else { return };
-    for world in worlds {
-        let mut before = Before::new(&world);
-        let server = world.start("a");
-        let apart = Apart::new(&world, server["pid"].as_u64().unwrap());
-        let found = world.supervisors();
-        assert_eq!(found.len(), 1);
-        before.note(&world);
-        kill(found[0]);
-        is_clean(&world, &before);
-        apart.is_gone();
+        for is_supervisor in [false, true] {
+            let mut before = Before::new(&world);
+            let pid = world.start("a")["pid"].as_u64().unwrap();
+            let apart = Apart::new(&world, pid);
+            assert_eq!(apart.namespaces.len(), if world.has_namespaces() { 3 } else { 0 });
+            let [supervisor] = world.supervisors()[..] else { panic!("there is one supervisor") };
+            before.note(&world);
+            assert_eq!(before.sockets.len(), 1);
+            kill(if is_supervisor { supervisor } else { pid });
+            is_clean(&world, &before);
+            apart.is_gone();
+        }
         // The name can be used again.
         world.start("a");
         world.stop("a");
@@ -173,9 +150,7 @@ fn a_server_s_system_v_memory_is_in_its_own_namespace() {
     if !require_root("nsenter") {
         return;
     }
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
-    let server = world.start("a");
+    let Some((world, server)) = World::with_server(Postgres) else { return };
     let pid = server["pid"].as_u64().unwrap();
     let inside = |path: &str| {
         let words = ["--target", &pid.to_string(), "--ipc", "--mount", "--", "cat", path];
@@ -189,8 +164,7 @@ fn a_server_s_system_v_memory_is_in_its_own_namespace() {
     let note = inside(&world.home().join("db/servers/a/data/postmaster.pid").to_string_lossy());
     let segment = note.lines().nth(6).unwrap().split_ascii_whitespace().nth(1).unwrap().to_owned();
     assert_eq!(ids(&inside("/proc/sysvipc/shm")), [segment]);
-    world.stop("a");
-    world.nothing_left();
+    world.stop_last("a");
 }
 
 #[test]
@@ -391,17 +365,8 @@ fn a_builder_at_random_moments() {
 fn a_builder() {
     let Some(world) = World::new() else { return };
     let mut before = Before::new(&world);
-    let mut build = world.db([
-        "template",
-        "create",
-        "p",
-        "--engine",
-        "postgres",
-        "--",
-        "sh",
-        "-c",
-        &format!("echo filling >&2; {}", until("over")),
-    ]);
+    let script = format!("echo filling >&2; {}", until("over"));
+    let mut build = world.db(["template", "create", "p", "--engine", "postgres", "--", "sh", "-c", &script]);
     let mut build = build.command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(build.stderr.as_mut().unwrap()), &mut line).unwrap();

@@ -13,8 +13,7 @@ use crate::world::{Engine, Mariadb, Postgres, World, eventually, until};
 
 #[test]
 fn a_server_ends_when_its_time_is_over() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let started = Instant::now();
     let server = world.db(["start", "t", "--name", "a", "--ttl", "2s", "--json"]).succeeds().json();
     assert_eq!(server["expires_unix_s"].as_u64().unwrap(), server["started_unix_s"].as_u64().unwrap() + 2);
@@ -27,39 +26,26 @@ fn a_server_ends_when_its_time_is_over() {
 }
 
 #[test]
-fn a_server_ends_with_the_process_that_owns_it() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
-    let mut owner = Command::new("sleep").arg("1000").spawn().unwrap();
-    let words = ["start", "t", "--name", "a", "--json", "--owner-pid", &owner.id().to_string()];
-    let server = world.db(words).succeeds().json();
-    assert_eq!(server["owner_pid"], owner.id());
-    assert_eq!(world.rows(Postgres, &server), "1000");
-    owner.kill().unwrap();
-    owner.wait().unwrap();
-    world.nothing_runs();
-    world.nothing_left();
-}
-
-#[test]
 fn a_server_ends_with_the_first_of_its_owners() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     for standbys in ["0", "1"] {
-        for first in [0, 1] {
+        for (count, first) in [(1, 0), (2, 0), (2, 1)] {
             world.db(["pool", "t", "-q", "--size", standbys]).succeeds();
-            let mut owners = [0, 1].map(|_| Command::new("sleep").arg("1000").spawn().unwrap());
-            let [runner, worker] = [&owners[0], &owners[1]].map(|owner| owner.id().to_string());
-            let words = ["start", "t", "--name", "a", "--json", "--owner-pid", &runner, "--owner-pid", &worker];
-            let server = world.db(words).succeeds().json();
+            let mut owners: Vec<_> = (0..count).map(|_| Command::new("sleep").arg("1000").spawn().unwrap()).collect();
+            let words = owners.iter().flat_map(|owner| ["--owner-pid".to_owned(), owner.id().to_string()]);
+            let server = world.db(["start", "t", "--name", "a", "--json"]).args(words).succeeds().json();
             assert_eq!((&server["owner_pid"], &server["standby"] == true), (&owners[0].id().into(), standbys == "1"));
+            assert_eq!(world.rows(Postgres, &server), "1000");
             world.db(["pool", "t", "-q", "--size", "0"]).succeeds();
-            owners[first].kill().unwrap();
-            owners[first].wait().unwrap();
+            let mut ended = owners.remove(first);
+            ended.kill().unwrap();
+            ended.wait().unwrap();
             world.nothing_runs();
             world.nothing_left();
-            owners[1 - first].kill().unwrap();
-            owners[1 - first].wait().unwrap();
+            for mut owner in owners {
+                owner.kill().unwrap();
+                owner.wait().unwrap();
+            }
         }
     }
 }
@@ -67,8 +53,7 @@ fn a_server_ends_with_the_first_of_its_owners() {
 #[test]
 fn a_command_has_its_server_as_long_as_it_runs() {
     for engine in Engine::families() {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
+        let Some(world) = World::having(engine) else { return };
         let script = "echo \"${DATABASE_URL:-$REDIS_URL}\"; exit 7";
         let ran = world.db(["run", "t", "--", "sh", "-c", script]).ends().code(7);
         let scheme = match engine {
@@ -87,8 +72,7 @@ fn a_command_has_its_server_as_long_as_it_runs() {
 
 #[test]
 fn a_server_is_kept_when_the_command_fails_if_that_is_wanted() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let ran = world.db(["run", "t", "--keep-on-failure", "--", "sh", "-c", "exit 3"]).ends().code(3);
     assert!(ran.stderr().contains("postgresql://"), "{}", ran.stderr());
     let list = world.db(["list", "--json"]).succeeds().json();
@@ -100,8 +84,7 @@ fn a_server_is_kept_when_the_command_fails_if_that_is_wanted() {
 
 #[test]
 fn a_command_that_outlives_its_server_keeps_its_exit_code() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let calve = World::program();
     let until_gone = "while [ -e \"$PGHOST\" ]; do sleep 0.05; done; exit 7";
     let kill = |field: &str| {
@@ -126,23 +109,18 @@ fn a_command_that_outlives_its_server_keeps_its_exit_code() {
 
 #[test]
 fn what_a_server_is_doing_does_not_keep_it() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
-    let server = world.start("a");
+    let Some((world, server)) = World::with_server(Postgres) else { return };
     let busy = "SELECT count(*) FROM generate_series(1, 100000000000)";
     let mut client = world.client(Postgres, &server, busy);
     let mut client = client.stderr(std::process::Stdio::null()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(200));
-    world.stop("a");
-    world.nothing_left();
+    world.stop_last("a");
     client.wait().unwrap();
 }
 
 #[test]
 fn reset_during_a_transaction() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
-    let server = world.start("a");
+    let Some((world, server)) = World::with_server(Postgres) else { return };
     let pauses = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
     let sql = "BEGIN; LOCK TABLE t; DELETE FROM t; SELECT pg_sleep(1000)";
     let mut client = world.client(Postgres, &server, sql);
@@ -158,28 +136,12 @@ fn reset_during_a_transaction() {
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(!ended.status.success() && said.contains("server closed the connection"), "{said}");
     assert_eq!(world.rows(Postgres, &server), "1000");
-    world.stop("a");
-    world.nothing_left();
-}
-
-#[test]
-fn a_caller_that_waits_for_output_is_not_kept_waiting() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
-    // Had the server this pipe too, it would not end before the server does.
-    let started = Instant::now();
-    let ran = world.db(["start", "t", "--name", "a"]).succeeds();
-    assert!(ran.stdout().starts_with("postgresql://") && ran.stdout().lines().count() == 1);
-    assert!(started.elapsed() < Duration::from_secs(60));
-    eventually(|| if world.processes().is_empty() { Err("gone".into()) } else { Ok(()) });
-    world.stop("a");
-    world.nothing_left();
+    world.stop_last("a");
 }
 
 #[test]
 fn a_start_that_is_interrupted_leaves_nothing() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     // A server that never answers.
     let program = world.path().join("server");
     let script = "case $1 in --version) echo 'postgres (PostgreSQL) 15.1';; *) exec sleep 1000;; esac";
@@ -202,8 +164,7 @@ fn a_start_that_is_interrupted_leaves_nothing() {
 
 #[test]
 fn a_command_is_told_when_its_server_s_owner_is_asked_to_end() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     for signal in [Signal::TERM, Signal::HUP] {
         let script = format!("trap 'echo told; exit 7' TERM HUP; echo ready; {}", until("over"));
         let mut run = world.db(["run", "t", "--", "sh", "-c", &script]).spawn();
@@ -230,8 +191,7 @@ fn a_command_is_told_when_its_server_s_owner_is_asked_to_end() {
 
 #[test]
 fn commands_are_quiet_when_that_is_asked_for() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     for words in [
         &["template", "create", "p", "--base", "t"][..],
         &["start", "p", "--name", "a"],
@@ -245,6 +205,8 @@ fn commands_are_quiet_when_that_is_asked_for() {
         let quiet = [&words[..at], &["--quiet"], &words[at..]].concat();
         let ran = world.db(quiet).succeeds();
         assert_eq!((ran.stderr(), ran.stdout().lines().count()), (String::new(), usize::from(words[0] == "start")));
+        // Had the server the pipe that is read here, no start would end before the server does.
+        assert!(words[0] != "start" || ran.stdout().starts_with("postgresql://"), "{}", ran.stdout());
     }
     world.nothing_left();
 }
@@ -252,8 +214,7 @@ fn commands_are_quiet_when_that_is_asked_for() {
 /// Neither one who says nothing nor one who is slow.
 #[test]
 fn nobody_keeps_a_supervisor_waiting() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     world.start("a");
     let record = fs_err::read(world.home().join("db/servers/a/server.json")).unwrap();
     let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
@@ -273,9 +234,7 @@ fn nobody_keeps_a_supervisor_waiting() {
 /// The supervisor of a server that runs while Calve is replaced is the old one, and nothing that the server has may be lost for that.
 #[test]
 fn a_supervisor_of_another_version_is_named() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
-    let server = world.start("a");
+    let Some((world, server)) = World::with_server(Postgres) else { return };
     let record = fs_err::read(world.home().join("db/servers/a/server.json")).unwrap();
     let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
     let control = record["control"].as_str().unwrap();
@@ -299,6 +258,5 @@ fn a_supervisor_of_another_version_is_named() {
             assert_eq!(world.rows(Postgres, &server), "1000");
         }
     }
-    world.db(["stop", "a"]).succeeds();
-    world.nothing_left();
+    world.stop_last("a");
 }

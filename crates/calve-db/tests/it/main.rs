@@ -20,6 +20,7 @@ mod marks;
 mod moved;
 mod patience;
 mod resets;
+mod run;
 mod runtimes;
 mod services;
 mod sockets;

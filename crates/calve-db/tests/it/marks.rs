@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use calve_testkit::{FileSystem, few_rounds, matrix};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::patience::Patience;
-use crate::world::{Mariadb, Postgres, Redis, User, World, eventually, fill, names, ordinary, users};
+use crate::world::{Mariadb, Postgres, Redis, User, World, eventually, fill, kill, names, ordinary, signal, users};
 
 /// All that a table holds, in one word.
 const CHECKSUM: &str = "SELECT md5(string_agg(a::text, ',' ORDER BY a)) FROM t";
@@ -32,7 +32,10 @@ fn story(world: &World) {
     // Tables are part of it, and rows that came last.
     ask("CREATE TABLE u (b int)");
     ask("INSERT INTO t VALUES (5000)");
+    // Tables without a log, too.
+    ask("CREATE UNLOGGED TABLE v AS SELECT a FROM t");
     mark(world, "eleven");
+    ask("DROP TABLE v");
     let eleven = ask(CHECKSUM);
     assert_ne!(ten, eleven);
 
@@ -44,6 +47,9 @@ fn story(world: &World) {
         assert_eq!((&back["url"], &back["name"]), (&server["url"], &server["name"]));
         assert_eq!(&ask(CHECKSUM), sum);
         assert_eq!(ask("SELECT count(*) FROM information_schema.tables WHERE table_name = 'u'"), tables);
+        if to == "eleven" {
+            assert_eq!(ask("SELECT count(*) FROM v"), "11");
+        }
     }
     // The template is still where a reset goes.
     reset(world, None);
@@ -58,8 +64,7 @@ fn story(world: &World) {
     world.db(["unmark", "a", "ten", "-q"]).succeeds();
     world.db(["reset", "a", "--to", "ten"]).fails(1, &["no mark `ten`"]);
     assert_eq!(world.rows(Postgres, &server), "1000");
-    world.db(["stop", "--all", "-q"]).succeeds();
-    world.nothing_left();
+    world.stop_all();
 }
 
 #[test]
@@ -70,8 +75,10 @@ fn a_reset_goes_back_to_a_mark() {
     }
 }
 
-fn on(file_system: FileSystem, user: User) {
-    if let Some(world) = World::on(file_system, user) {
+#[test]
+fn with_a_standby_too() {
+    for (file_system, user) in [(FileSystem::Btrfs, User::This), (FileSystem::Xfs, ordinary())] {
+        let Some(world) = World::on(file_system, user) else { return };
         story(&world);
         // With a pool, the server for the next reset is there already.
         world.db(["pool", "t", "--size", "1", "-q"]).succeeds();
@@ -98,8 +105,7 @@ fn on(file_system: FileSystem, user: User) {
         assert_eq!(world.rows(Postgres, &server), "1000");
         assert_eq!(world.db(["logs", "a"]).succeeds().stderr(), "");
         world.db(["pool", "t", "--size", "0", "-q"]).succeeds();
-        world.stop("a");
-        world.nothing_left();
+        world.stop_last("a");
     }
 }
 
@@ -113,16 +119,6 @@ fn sleeping(world: &World, server: &Value) -> std::process::Child {
         found => Err(format!("{found} sleep")),
     });
     child
-}
-
-#[test]
-fn on_btrfs_with_a_standby() {
-    on(FileSystem::Btrfs, User::This);
-}
-
-#[test]
-fn on_xfs_with_a_standby() {
-    on(FileSystem::Xfs, ordinary());
 }
 
 /// Resets by the server that was prepared for it.
@@ -144,8 +140,7 @@ fn reset_by_a_standby(world: &World, to: Option<&str>) {
 #[test]
 fn a_server_that_was_prepared_is_marked_and_reset_by_the_next_one() {
     for (file_system, user) in matrix([(FileSystem::Xfs, ordinary()), (FileSystem::Ext4, User::This)]) {
-        let Some(world) = World::on(file_system, user) else { return };
-        world.template(Postgres);
+        let Some(world) = World::at(file_system, user, Postgres) else { return };
         world.db(["pool", "t", "--size", "1", "-q"]).succeeds();
         let server = world.start("a");
         reset(&world, None);
@@ -160,17 +155,14 @@ fn a_server_that_was_prepared_is_marked_and_reset_by_the_next_one() {
             assert_eq!(world.rows(Postgres, &server), "1000");
         }
         world.db(["pool", "t", "--size", "0", "-q"]).succeeds();
-        world.stop("a");
-        world.nothing_left();
+        world.stop_last("a");
     }
 }
 
 #[test]
 fn what_was_not_committed_is_in_no_mark() {
     for engine in [Postgres, Mariadb] {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
-        let server = world.start("a");
+        let Some((world, server)) = World::with_server(engine) else { return };
         let sleep = if engine == Postgres { "pg_sleep(1000)" } else { "SLEEP(1000)" };
         let sql = format!("BEGIN; INSERT INTO t VALUES (-1); DELETE FROM t WHERE a > 500; SELECT {sleep}; SELECT 1");
         let mut client = world.client(engine, &server, &sql);
@@ -192,23 +184,8 @@ fn what_was_not_committed_is_in_no_mark() {
         world.query(engine, &server, "DELETE FROM t");
         reset(&world, Some("m"));
         assert_eq!(world.rows(engine, &server), "1000");
-        world.stop("a");
-        world.nothing_left();
+        world.stop_last("a");
     }
-}
-
-#[test]
-fn tables_without_a_log_are_in_a_mark() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
-    let server = world.start("a");
-    world.query(Postgres, &server, "CREATE UNLOGGED TABLE u AS SELECT a FROM t");
-    mark(&world, "m");
-    world.query(Postgres, &server, "DROP TABLE u");
-    reset(&world, Some("m"));
-    assert_eq!(world.query(Postgres, &server, "SELECT count(*) FROM u"), "1000");
-    world.stop("a");
-    world.nothing_left();
 }
 
 /// They load a dump, and no files that a client has turned on, or on and off.
@@ -233,14 +210,12 @@ fn what_is_in_append_only_files_is_in_templates_and_marks() {
     assert_eq!(world.rows(Redis, &server), "1001");
     world.db(["template", "create", "n", "-q", "--from-mark", "a:m"]).succeeds();
     assert_eq!(names(&world.home().join("db/templates/n/data")), ["dump.rdb"]);
-    world.stop("a");
-    world.nothing_left();
+    world.stop_last("a");
 }
 
 #[test]
 fn marks_that_make_no_sense() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     world.db(["mark", "a", "m"]).fails(1, &["no server `a`"]);
     world.db(["marks", "a"]).fails(1, &["no server `a`"]);
     let server = world.start("a");
@@ -261,16 +236,14 @@ fn marks_that_make_no_sense() {
     assert_eq!(world.rows(Postgres, &server), "0");
     reset(&world, Some("m"));
     assert_eq!(world.rows(Postgres, &server), "1000");
-    world.stop("a");
-    world.nothing_left();
+    world.stop_last("a");
 }
 
 #[test]
 fn a_mark_on_a_full_disk() {
     for engine in [Postgres, Redis] {
         // Here a mark is a copy.
-        let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
-        world.template(engine);
+        let Some(world) = World::at(FileSystem::Ext4, User::This, engine) else { return };
         let server = world.start("a");
         world.query(engine, &server, engine.shrink());
         if !engine.is_sql() {
@@ -286,34 +259,25 @@ fn a_mark_on_a_full_disk() {
         mark(&world, "m");
         reset(&world, Some("m"));
         assert_eq!(world.rows(engine, &server), "10");
-        world.stop("a");
-        world.nothing_left();
+        world.stop_last("a");
     }
 }
 
 #[test]
 fn what_a_killed_supervisor_leaves_of_marks_is_swept() {
     for user in matrix([User::This, User::Unprivileged]) {
-        let Some(world) = World::on(FileSystem::Btrfs, user) else { return };
-        world.template(Postgres);
+        let Some(world) = World::at(FileSystem::Btrfs, user, Postgres) else { return };
         world.db(["pool", "t", "--size", "1", "-q"]).succeeds();
         world.start("a");
         mark(&world, "m");
         reset(&world, Some("m"));
         world.db(["pool", "t", "--size", "0", "-q"]).succeeds();
-        for supervisor in world.supervisors() {
-            let process = rustix::process::Pid::from_raw(i32::try_from(supervisor).unwrap()).unwrap();
-            let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
-        }
+        world.supervisors().into_iter().for_each(kill);
         world.nothing_runs();
         world.db(["gc", "-q"]).succeeds();
         assert_eq!(names(&world.home().join("db/servers")), [".lock"]);
         world.nothing_left();
     }
-}
-
-pub(crate) fn signal(pid: u64, signal: Signal) {
-    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
 }
 
 /// Waits for the end of a command, which is not a matter of minutes.
@@ -330,8 +294,7 @@ pub(crate) fn ends(child: &mut std::process::Child) -> Option<i32> {
 
 #[test]
 fn no_command_has_to_wait_for_a_server_that_does_not_end() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     for word in [Signal::INT, Signal::TERM] {
         let server = world.start("a");
         let pid = server["pid"].as_u64().unwrap();
@@ -374,8 +337,7 @@ fn no_command_has_to_wait_for_a_server_that_does_not_end() {
     let marks = world.db(["marks", "a", "--json"]).succeeds().json();
     assert_eq!(marks["marks"].as_array().unwrap().len(), 1, "{marks}");
     assert_eq!(world.rows(Postgres, &server), "1000");
-    world.stop("a");
-    world.nothing_left();
+    world.stop_last("a");
 }
 
 /// Names of the servers that are down.
@@ -388,8 +350,7 @@ pub(crate) fn down(world: &World) -> Vec<String> {
 #[test]
 fn a_server_that_cannot_be_started_again_keeps_its_marks() {
     for (file_system, user) in matrix([(FileSystem::Xfs, User::This), (FileSystem::Ext4, User::Unprivileged)]) {
-        let Some(world) = World::on(file_system, user) else { return };
-        world.template(Postgres);
+        let Some(world) = World::at(file_system, user, Postgres) else { return };
         let server = world.start("a");
         world.query(Postgres, &server, "DELETE FROM t WHERE a > 10");
         mark(&world, "good");
@@ -413,8 +374,7 @@ fn a_server_that_cannot_be_started_again_keeps_its_marks() {
 
         world.query(Postgres, &server, "ALTER SYSTEM SET shared_buffers = '640GB'");
         world.db(["mark", "a", "bad"]).fails(1, &why);
-        world.stop("a");
-        world.nothing_left();
+        world.stop_last("a");
     }
 }
 
@@ -423,8 +383,7 @@ fn a_server_whose_port_is_taken_meanwhile_keeps_its_marks() {
     use std::net::TcpListener;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     for engine in matrix([Postgres, Mariadb]) {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
+        let Some(world) = World::having(engine) else { return };
         let server = world.db(["start", "t", "--name", "a", "--tcp", "--json"]).succeeds().json();
         let port = u16::try_from(server["tcp_port"].as_u64().unwrap()).unwrap();
         mark(&world, "m");
@@ -450,8 +409,7 @@ fn a_server_whose_port_is_taken_meanwhile_keeps_its_marks() {
         let back = reset(&world, Some("m"));
         assert_eq!((&back["tcp_port"], down(&world)), (&server["tcp_port"], vec![]));
         assert_eq!(world.rows(engine, &server), "1000");
-        world.stop("a");
-        world.nothing_left();
+        world.stop_last("a");
     }
 }
 
@@ -460,9 +418,7 @@ fn a_server_whose_port_is_taken_meanwhile_keeps_its_marks() {
 fn a_server_with_data_outside_cannot_be_marked_and_goes_on() {
     use std::os::unix::fs::PermissionsExt;
     for engine in [Postgres, Mariadb] {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
-        let server = world.start("a");
+        let Some((world, server)) = World::with_server(engine) else { return };
         let outside = tempfile::tempdir().unwrap();
         fs_err::set_permissions(outside.path(), PermissionsExt::from_mode(0o777)).unwrap();
         let place = outside.path().join("far").display().to_string();
@@ -492,8 +448,7 @@ fn a_server_with_data_outside_cannot_be_marked_and_goes_on() {
         assert_eq!(world.rows(engine, &server), "1000");
         world.query(engine, &server, if engine == Postgres { "DROP TABLESPACE far" } else { "DROP TABLE far" });
         mark(&world, "m");
-        world.stop("a");
-        world.nothing_left();
+        world.stop_last("a");
     }
 }
 
@@ -524,9 +479,7 @@ fn tablespaces_in_place_are_data_like_the_rest() {
 /// Whatever the moment, a mark is made or not made, as the command says.
 #[test]
 fn a_mark_that_is_interrupted_is_not_made() {
-    let Some(world) = World::new() else { return };
-    world.template(Redis);
-    let server = world.start("a");
+    let Some((world, server)) = World::with_server(Redis) else { return };
     let mut random = calve_testkit::SplitMix64::new(u64::from(std::process::id()));
     for round in 0..calve_testkit::rounds(60).max(8) {
         let name = format!("m{round}");
@@ -542,15 +495,13 @@ fn a_mark_that_is_interrupted_is_not_made() {
         assert_eq!(is_there, code == Some(0), "{code:?}");
     }
     assert_eq!(world.rows(Redis, &server), "1000");
-    world.stop("a");
-    world.nothing_left();
+    world.stop_last("a");
 }
 
 /// A supervisor is busy, and its socket was removed.
 #[test]
 fn nobody_has_to_wait_for_a_supervisor_that_does_not_end() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     for word in [Signal::INT, Signal::TERM] {
         world.start("a");
         let record = fs_err::read(world.home().join("db/servers/a/server.json")).unwrap();

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use calve_testkit::matrix;
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::services::Project;
-use crate::world::{Engine, Redis, World, eventually, names};
+use crate::world::{Engine, Redis, World, eventually, kill, names};
 
 /// A server of each kind: `a`, `b`, `c` from a pool, and that of a service.
 fn start_all(project: &Project) -> Vec<Value> {
@@ -109,7 +108,7 @@ fn a_moved_home_still_ends_its_servers_and_says_what_they_cannot_do_there() {
             db(&["stop", name]).succeeds();
         }
         calve(&["down", "--force"]).succeeds();
-        kill(&ended);
+        kill(ended["pid"].as_u64().unwrap());
         eventually(|| {
             let listed = db(&["list"]).succeeds().stdout();
             if listed == "b  ended after CALVE_HOME was moved\n" { Ok(()) } else { Err(listed) }
@@ -125,9 +124,4 @@ fn a_moved_home_still_ends_its_servers_and_says_what_they_cannot_do_there() {
             if left == [".lock"] { Ok(()) } else { Err(format!("{left:?}")) }
         });
     }
-}
-
-fn kill(server: &Value) {
-    let pid = Pid::from_raw(i32::try_from(server["pid"].as_u64().unwrap()).unwrap()).unwrap();
-    kill_process(pid, Signal::KILL).unwrap();
 }

@@ -10,8 +10,8 @@ use fs_err as fs;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::marks::{down, ends, signal};
-use crate::world::{Postgres, Redis, User, World, ordinary};
+use crate::marks::{down, ends};
+use crate::world::{Postgres, Redis, User, World, ordinary, signal};
 
 /// Returns the inode of each file below a directory.
 fn inodes(root: &Path) -> BTreeMap<PathBuf, u64> {
@@ -61,8 +61,7 @@ fn story(world: &World, strategy: &str) {
         let same = before.iter().filter(|(path, inode)| after.get(*path) == Some(inode)).count();
         assert!(same > before.len() / 2, "{same} of {} files stayed the same", before.len());
     }
-    world.stop("a");
-    world.nothing_left();
+    world.stop_last("a");
 }
 
 #[test]
@@ -80,8 +79,7 @@ fn as_root_every_reset_makes_a_new_directory() {
     if !require_root("the reset of a server with an account of its own") {
         return;
     }
-    let Some(world) = World::on(FileSystem::Xfs, User::This) else { return };
-    world.template(Postgres);
+    let Some(world) = World::at(FileSystem::Xfs, User::This, Postgres) else { return };
     let server = world.start("a");
     let data = data_of(&server);
     let mut seen = Vec::new();
@@ -93,14 +91,12 @@ fn as_root_every_reset_makes_a_new_directory() {
         assert!(seen.iter().all(|before| before.metadata().unwrap().ino() != now));
     }
     seen.clear();
-    world.stop("a");
-    world.nothing_left();
+    world.stop_last("a");
 }
 
 #[test]
 fn a_template_that_was_made_again_is_cloned_as_a_whole() {
-    let Some(world) = World::on(FileSystem::Xfs, ordinary()) else { return };
-    world.template(Postgres);
+    let Some(world) = World::at(FileSystem::Xfs, ordinary(), Postgres) else { return };
     let server = world.start("a");
     reset(&world);
     world.query(Postgres, &server, "CREATE TABLE u (b int)");
@@ -109,16 +105,14 @@ fn a_template_that_was_made_again_is_cloned_as_a_whole() {
     world.db(["template", "create", "t", "-q", "--rebuild", "--from-mark", "a:m"]).succeeds();
     reset(&world);
     assert_eq!(world.query(Postgres, &server, "SELECT count(*) FROM pg_class WHERE relname = 'u'"), "1");
-    world.stop("a");
-    world.nothing_left();
+    world.stop_last("a");
 }
 
 /// Whatever the moment, a reset is made or not made.
 #[test]
 fn a_reset_that_is_interrupted_leaves_a_server_that_goes_on() {
     for (engine, user) in [(Postgres, User::This), (Redis, ordinary())] {
-        let Some(world) = World::with(user, None) else { return };
-        world.template(engine);
+        let Some(world) = World::of(user, engine) else { return };
         let server = world.start("a");
         let mut random = calve_testkit::SplitMix64::new(u64::from(std::process::id()));
         let mut most = 1000;
@@ -145,7 +139,6 @@ fn a_reset_that_is_interrupted_leaves_a_server_that_goes_on() {
             most = rows;
         }
         assert_eq!(down(&world), [""; 0]);
-        world.stop("a");
-        world.nothing_left();
+        world.stop_last("a");
     }
 }

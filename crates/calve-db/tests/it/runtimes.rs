@@ -8,10 +8,9 @@ use std::sync::{LazyLock, Mutex};
 
 use calve_testkit::{few_rounds, require_program, require_root};
 use fs_err as fs;
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::world::{Engine, Run, World};
+use crate::world::{Engine, Run, World, kill};
 
 static MAKING: Mutex<()> = Mutex::new(());
 
@@ -175,8 +174,4 @@ impl Drop for Containers {
         let pause = self.pause.iter().filter_map(|file| fs::read_to_string(file).ok());
         pause.filter_map(|pid| pid.trim().parse().ok()).for_each(kill);
     }
-}
-
-pub(crate) fn kill(pid: u64) {
-    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL).unwrap();
 }

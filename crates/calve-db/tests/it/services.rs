@@ -9,8 +9,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::full_disk::fill_all;
-use crate::marks::{ends, signal};
-use crate::world::{Engine, MUCH, Mariadb, Postgres, Redis, User, World, eventually, fill, names, ordinary};
+use crate::marks::ends;
+use crate::world::{
+    Engine, MUCH, Mariadb, Postgres, Redis, Run, User, World, eventually, fill, kill, names, ordinary, signal,
+};
 
 /// A repository with a service of the template `t`.
 pub(crate) struct Project {
@@ -33,6 +35,18 @@ impl Project {
         project
     }
 
+    fn of(user: User, engine: Engine) -> Option<Self> {
+        Some(Self::new(World::with(user, None)?, engine))
+    }
+
+    fn at(file_system: FileSystem, user: User, engine: Engine) -> Option<Self> {
+        Some(Self::new(World::on(file_system, user)?, engine))
+    }
+
+    fn down(&self) -> Run {
+        self.world.calve("down").within(&self.path)
+    }
+
     fn up(&self) -> Value {
         self.world.calve("up").arg("-q").within(&self.path).succeeds();
         self.server().unwrap()
@@ -45,12 +59,8 @@ impl Project {
 
 impl Drop for Project {
     fn drop(&mut self) {
-        self.world.calve("down").within(&self.path).ends();
+        self.down().ends();
     }
-}
-
-fn kill(pid: u64) {
-    let _ = kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL);
 }
 
 /// Returns what takes a while, and changes no number of rows.
@@ -106,7 +116,7 @@ fn killed_with_its_supervisor_or_alone_no_committed_row_is_lost() {
             }
             let server = project.up();
             assert_eq!(world.rows(engine, &server), rows.to_string());
-            world.calve("down").within(&project.path).succeeds();
+            project.down().succeeds();
             assert_eq!(project.server(), None);
             world.nothing_runs();
         }
@@ -116,10 +126,9 @@ fn killed_with_its_supervisor_or_alone_no_committed_row_is_lost() {
 /// As a server leaves them that is killed before `calve up` ends. It would begin empty with them.
 #[test]
 fn append_only_files_that_were_never_complete_are_not_loaded() {
-    let Some(world) = World::with(ordinary(), None) else { return };
-    let project = Project::new(world, Redis);
+    let Some(project) = Project::of(ordinary(), Redis) else { return };
     let (up, rows) = (|| project.up(), |server: &Value| project.world.rows(Redis, server));
-    let down = || project.world.calve("down").within(&project.path).succeeds();
+    let down = || project.down().succeeds();
     let data = PathBuf::from(up()["data_directory"].as_str().unwrap());
     down();
     fs_err::remove_file(data.join("appendonlydir/appendonly.aof.manifest")).unwrap();
@@ -133,13 +142,12 @@ fn append_only_files_that_were_never_complete_are_not_loaded() {
 /// The files from before would be loaded, without later writes.
 #[test]
 fn data_of_a_client_that_turned_append_only_files_off_is_there_after_an_orderly_end() {
-    let Some(world) = World::with(ordinary(), None) else { return };
-    let project = Project::new(world, Redis);
+    let Some(project) = Project::of(ordinary(), Redis) else { return };
     let world = &project.world;
     let server = project.up();
     world.set(&server, "appendonly", "no");
     world.query(Redis, &server, Redis.add());
-    world.calve("down").within(&project.path).succeeds();
+    project.down().succeeds();
     let server = project.up();
     assert_eq!(world.rows(Redis, &server), "1001");
     // Not complete yet when it is to end: writing a key takes a third of a second, in microseconds.
@@ -147,14 +155,13 @@ fn data_of_a_client_that_turned_append_only_files_off_is_there_after_an_orderly_
     world.query(Redis, &server, Redis.add());
     world.set(&server, "rdb-key-save-delay", "333333");
     world.set(&server, "appendonly", "yes");
-    world.calve("down").within(&project.path).succeeds();
+    project.down().succeeds();
     assert_eq!(world.rows(Redis, &project.up()), "1002");
 }
 
 #[test]
 fn append_only_files_that_do_not_fit_on_the_disk_are_not_waited_for() {
-    let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
-    let project = Project::new(world, Redis);
+    let Some(project) = Project::at(FileSystem::Ext4, User::This, Redis) else { return };
     let world = &project.world;
     world.db(["template", "create", "t", "-q", "--rebuild", "--engine", "redis", "--", "sh", "-ec", MUCH]).succeeds();
     // Room for a clone of the dump of 40 MB, and not for the files.
@@ -168,32 +175,32 @@ fn append_only_files_that_do_not_fit_on_the_disk_are_not_waited_for() {
 /// Data that its append-only files lack is nowhere else.
 #[test]
 fn a_server_that_cannot_write_its_data_goes_on_until_it_is_forced_to_end() {
-    let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
-    let project = Project::new(world, Redis);
+    let Some(project) = Project::at(FileSystem::Ext4, User::This, Redis) else { return };
     let world = &project.world;
     let server = project.up();
     world.set(&server, "appendonly", "no");
     world.fill_up(&server);
     world.query(Redis, &server, Redis.add());
     let filler = fill(world.path(), 8 << 20);
-    let down = || world.calve("down").within(&project.path);
     let hint = "hint: free some space on its disk and try again; `calve down --force` ends it and loses what it could not write";
-    down().fails(1, &["could not write its append-only files, so it was not stopped", "No space left on device", hint]);
+    project
+        .down()
+        .fails(1, &["could not write its append-only files, so it was not stopped", "No space left on device", hint]);
     // Also if a client has turned them on, and the server tries again and again.
     world.set(&server, "appendonly", "yes");
     world.db(["stop", server["name"].as_str().unwrap()]).fails(1, &["was not stopped", hint]);
-    down().fails(1, &[hint]);
+    project.down().fails(1, &[hint]);
     assert_eq!(world.rows(Redis, &project.server().unwrap()), "1001");
     filler.set_len(0).unwrap();
-    down().succeeds();
+    project.down().succeeds();
     let server = project.up();
     assert_eq!(world.rows(Redis, &server), "1001");
 
     world.set(&server, "appendonly", "no");
     world.query(Redis, &server, Redis.add());
     fill(world.path(), 8 << 20);
-    down().fails(1, &[hint]);
-    down().arg("--force").succeeds();
+    project.down().fails(1, &[hint]);
+    project.down().arg("--force").succeeds();
     assert_eq!(project.server(), None);
     world.nothing_runs();
 }
@@ -201,9 +208,8 @@ fn a_server_that_cannot_write_its_data_goes_on_until_it_is_forced_to_end() {
 /// Space would not help.
 #[test]
 fn a_server_with_a_clients_password_goes_on_until_it_is_forced_to_end() {
-    let Some(world) = World::with(ordinary(), None) else { return };
-    let project = Project::new(world, Redis);
-    let (world, down) = (&project.world, || project.world.calve("down").within(&project.path));
+    let Some(project) = Project::of(ordinary(), Redis) else { return };
+    let world = &project.world;
     let server = project.up();
     let name = server["name"].as_str().unwrap();
     world.query(Redis, &server, Redis.add());
@@ -212,22 +218,21 @@ fn a_server_with_a_clients_password_goes_on_until_it_is_forced_to_end() {
         "the server refused a command: NOAUTH Authentication required.",
         "hint: a client changed its password or users: undo that; `calve down --force` ends a service as it is",
     ];
-    down().fails(1, &why);
+    project.down().fails(1, &why);
     world.db(["stop", name]).fails(1, &why);
     assert_eq!(project.server().unwrap()["pid"], server["pid"]);
-    down().arg("--force").succeeds();
+    project.down().arg("--force").succeeds();
     let server = project.up();
     assert_eq!(world.rows(Redis, &server), "1001");
-    down().succeeds();
+    project.down().succeeds();
     world.nothing_runs();
 }
 
 /// A signal does not tell it what it may lose.
 #[test]
 fn a_server_whose_supervisor_does_not_answer_goes_on_until_it_is_forced_to_end() {
-    let Some(world) = World::with(ordinary(), None) else { return };
-    let project = Project::new(world, Redis);
-    let (world, down) = (&project.world, || project.world.calve("down").within(&project.path));
+    let Some(project) = Project::of(ordinary(), Redis) else { return };
+    let world = &project.world;
     let server = project.up();
     let name = server["name"].as_str().unwrap();
     fs_err::remove_file(world.noted_sockets()[0].join("control")).unwrap();
@@ -235,15 +240,15 @@ fn a_server_whose_supervisor_does_not_answer_goes_on_until_it_is_forced_to_end()
         "the supervisor of the server `{name}` does not answer, so it was not stopped\n\
          hint: end it with `calve down --force`, which loses what it cannot write\n"
     );
-    down().fails(1, &[&why]);
+    project.down().fails(1, &[&why]);
     world.db(["stop", name]).fails(1, &[&why]);
     let record = world.home().join("db/servers").join(name).join("server.json");
     let whole = fs_err::read(&record).unwrap();
     fs_err::write(&record, "{").unwrap();
-    down().fails(1, &[&why]);
+    project.down().fails(1, &[&why]);
     fs_err::write(&record, whole).unwrap();
     assert_eq!(world.rows(Redis, &server), "1000");
-    down().arg("--force").succeeds();
+    project.down().arg("--force").succeeds();
     world.nothing_runs();
 }
 
@@ -251,8 +256,7 @@ fn a_server_whose_supervisor_does_not_answer_goes_on_until_it_is_forced_to_end()
 #[test]
 fn a_server_without_room_to_end_goes_on_until_it_is_forced_to_end() {
     for (engine, system) in [(Postgres, FileSystem::Ext4), (Postgres, FileSystem::Xfs), (Mariadb, FileSystem::Ext4)] {
-        let Some(world) = World::on(system, ordinary()) else { return };
-        let project = Project::new(world, engine);
+        let Some(project) = Project::at(system, ordinary(), engine) else { return };
         let world = &project.world;
         let server = project.up();
         let kind = if engine == Postgres { "UNLOGGED" } else { "" };
@@ -260,16 +264,15 @@ fn a_server_without_room_to_end_goes_on_until_it_is_forced_to_end() {
         world.query(engine, &server, "INSERT INTO u VALUES (1), (2)");
         let count = "SELECT count(*) FROM u";
         let filler = fill_all(world);
-        let down = || world.calve("down").within(&project.path);
         for _ in 0..2 {
-            down().fails(1, &[" has, so it was not stopped", "calve down --force"]);
+            project.down().fails(1, &[" has, so it was not stopped", "calve down --force"]);
             assert_eq!(world.query(engine, &project.server().unwrap(), count), "2", "{engine:?} {system:?}");
         }
         filler.set_len(0).unwrap();
-        down().succeeds();
+        project.down().succeeds();
         assert_eq!(world.query(engine, &project.up(), count), "2", "{engine:?} {system:?}");
         let _filler = fill_all(world);
-        down().arg("--force").succeeds();
+        project.down().arg("--force").succeeds();
         assert_eq!(project.server(), None);
         world.nothing_runs();
     }
@@ -277,21 +280,19 @@ fn a_server_without_room_to_end_goes_on_until_it_is_forced_to_end() {
 
 #[test]
 fn a_server_that_crashes_at_its_end_is_no_success() {
-    let Some(world) = World::with(ordinary(), None) else { return };
-    let project = Project::new(world, Postgres);
+    let Some(project) = Project::of(ordinary(), Postgres) else { return };
     let server = project.up();
     // What it replaces at each checkpoint.
     let data = Path::new(server["data_directory"].as_str().unwrap());
     fs_err::create_dir(data.join("pg_logical/replorigin_checkpoint.tmp")).unwrap();
-    project.world.calve("down").within(&project.path).fails(1, &["PANIC"]);
+    project.down().fails(1, &["PANIC"]);
     eventually(|| project.server().map_or(Ok(()), |server| Err(format!("{server}"))));
 }
 
 #[test]
 fn data_of_a_running_server_is_cloned_without_copying_where_blocks_are_shared() {
     for engine in Engine::families() {
-        let Some(world) = World::on(FileSystem::Xfs, User::This) else { return };
-        let project = Project::new(world, engine);
+        let Some(project) = Project::at(FileSystem::Xfs, User::This, engine) else { return };
         let world = &project.world;
         let server = project.up();
         assert_eq!(server["strategy"], "reflink", "{engine:?}");
@@ -377,7 +378,7 @@ fn up_and_down_end_at_once_when_they_are_interrupted() {
             interrupted("down", &within(100), word);
             assert_eq!(world.rows(Postgres, &project.up()), rows.to_string());
             // The next one is to find no server.
-            world.calve("down").within(&project.path).succeeds();
+            project.down().succeeds();
         }
     }
 }
@@ -385,8 +386,7 @@ fn up_and_down_end_at_once_when_they_are_interrupted() {
 /// Data is cloned while the files are.
 #[test]
 fn a_worktree_that_is_not_made_leaves_no_data() {
-    let Some(world) = World::with(User::This, None) else { return };
-    let project = Project::new(world, Postgres);
+    let Some(project) = Project::of(User::This, Postgres) else { return };
     let world = &project.world;
     let kept = || names(&world.home().join("db/services"));
     let hook = project.path.join(".git/hooks/reference-transaction");
@@ -421,8 +421,7 @@ fn a_server_is_not_started_before_the_last_process_of_the_one_before_has_ended()
             break pid;
         }
     };
-    let pid = Pid::from_raw(i32::try_from(session).unwrap()).unwrap();
-    kill_process(pid, Signal::STOP).unwrap();
+    signal(session, Signal::STOP);
     world.supervisors().into_iter().for_each(kill);
     let up = world.calve("up").arg("-q").within(&project.path).spawn();
     assert!(up.wait_with_output().unwrap().status.success());
@@ -435,8 +434,7 @@ fn a_server_is_not_started_before_the_last_process_of_the_one_before_has_ended()
 
 #[test]
 fn data_is_not_replaced_by_that_of_another_engine() {
-    let Some(world) = World::with(User::This, None) else { return };
-    let project = Project::new(world, Postgres);
+    let Some(project) = Project::of(User::This, Postgres) else { return };
     let world = &project.world;
     let server = project.up();
     world.query(Postgres, &server, "INSERT INTO t VALUES (0)");

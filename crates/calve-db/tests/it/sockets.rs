@@ -9,11 +9,11 @@ use crate::world::{Engine, Mariadb, Postgres, Redis, World, eventually, ordinary
 #[test]
 fn every_form_of_the_address_works() {
     for engine in Engine::kinds_of_sql() {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
+        let Some(world) = World::having(engine) else { return };
         let server = world.db(["start", "t", "--name", "a", "--tcp", "--json"]).succeeds().json();
         let form = |format: &str| world.db(["url", "a", "--format", format]).succeeds().stdout().trim().to_owned();
         assert_eq!(form("url"), server["url"].as_str().unwrap());
+        lines_name_what_they_unset(&form("env"));
         assert_eq!(world.db(["url", "a", "--format", "json"]).succeeds().json(), server);
         let sql = "SELECT count(*) FROM t";
         let shell = |script: &str, word: &str| {
@@ -47,34 +47,22 @@ fn every_form_of_the_address_works() {
         // The same after a reset.
         world.db(["reset", "a"]).succeeds();
         assert_eq!(form("tcp"), server["tcp_url"].as_str().unwrap());
-        world.stop("a");
-        world.nothing_left();
+        world.stop_last("a");
     }
 }
 
 /// zsh refuses an `unset` without names.
-#[test]
-fn lines_for_a_shell_name_what_they_unset() {
-    for engine in Engine::kinds_of_sql() {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
-        for tcp in [&["--tcp"][..], &[]] {
-            world.db(["start", "t", "--name", "a"]).args(tcp).succeeds();
-            let lines = world.db(["url", "a", "--format", "env"]).succeeds().stdout();
-            let is_whole = |line: &str| {
-                line.strip_prefix("unset ").is_some_and(|name| !name.is_empty()) || line.starts_with("export ")
-            };
-            assert!(lines.lines().count() > 1 && lines.lines().all(is_whole), "{engine:?}: {lines}");
-            world.stop("a");
-        }
-    }
+#[track_caller]
+fn lines_name_what_they_unset(lines: &str) {
+    let is_whole =
+        |line: &str| line.strip_prefix("unset ").is_some_and(|name| !name.is_empty()) || line.starts_with("export ");
+    assert!(lines.lines().count() > 1 && lines.lines().all(is_whole), "{lines}");
 }
 
 /// In the clients' configuration it begins a comment.
 #[test]
 fn a_place_for_sockets_whose_path_has_a_hash() {
-    let Some(world) = World::with(ordinary(), None) else { return };
-    world.template(Mariadb);
+    let Some(world) = World::of(ordinary(), Mariadb) else { return };
     let runtime = world.path().join("r #1");
     fs_err::create_dir(&runtime).unwrap();
     world.give(&runtime);
@@ -86,11 +74,10 @@ fn a_place_for_sockets_whose_path_has_a_hash() {
 #[test]
 fn there_is_no_port_unless_it_is_asked_for() {
     for engine in Engine::kinds_of_sql() {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
-        let server = world.start("a");
+        let Some((world, server)) = World::with_server(engine) else { return };
         assert!(server["tcp_url"].is_null() && server["password"].is_null());
         world.db(["url", "a", "--format", "tcp"]).fails(1, &["does not listen on a port", "--tcp"]);
+        lines_name_what_they_unset(&world.db(["url", "a", "--format", "env"]).succeeds().stdout());
         // The engine's own port has no listener either, unless it had one before.
         let pid = server["pid"].as_u64().unwrap();
         let inodes: Vec<String> = fs_err::read_dir(format!("/proc/{pid}/fd"))
@@ -126,8 +113,7 @@ fn port() -> (TcpListener, u16) {
 
 #[test]
 fn a_port_that_is_taken() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let (other, port) = port();
     world.db(["start", "t", &format!("--tcp={port}")]).fails(
         1,
@@ -139,8 +125,13 @@ fn a_port_that_is_taken() {
     assert_eq!(server["tcp_port"], port);
     // And by a server of Calve's.
     world.db(["start", "t", &format!("--tcp={port}")]).fails(1, &["is taken"]);
-    world.db(["stop", "--all"]).succeeds();
-    world.nothing_left();
+    // It can be used again at once, although the kernel keeps its closed connections for a minute.
+    let client = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    world.stop_all();
+    drop(client);
+    let server = world.db(["start", "t", "--json", &format!("--tcp={port}")]).succeeds().json();
+    assert_eq!(world.rows(Postgres, &server), "1000");
+    world.stop_all();
 }
 
 /// On a port that was just given up.
@@ -158,8 +149,7 @@ fn start_on(world: &World, port: u16) -> serde_json::Value {
 
 #[test]
 fn two_starts_on_one_port() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let (other, port) = port();
     drop(other);
     world.db(["stop", start_on(&world, port)["name"].as_str().unwrap()]).succeeds();
@@ -174,26 +164,9 @@ fn two_starts_on_one_port() {
     }
 }
 
-/// The kernel keeps its closed connections for a minute.
-#[test]
-fn a_port_can_be_used_again_at_once() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
-    let (other, port) = port();
-    drop(other);
-    start_on(&world, port);
-    let client = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
-    world.db(["stop", "--all"]).succeeds();
-    drop(client);
-    let server = world.db(["start", "t", "--json", &format!("--tcp={port}")]).succeeds().json();
-    assert_eq!(world.rows(Postgres, &server), "1000");
-    world.db(["stop", "--all"]).succeeds();
-}
-
 #[test]
 fn twenty_servers_at_once_get_twenty_ports() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let starts: Vec<_> = (0..20).map(|_| world.db(["start", "t", "--tcp", "--json"]).spawn()).collect();
     let mut ports: Vec<u64> = starts
         .into_iter()
@@ -212,8 +185,7 @@ fn twenty_servers_at_once_get_twenty_ports() {
 
 #[test]
 fn a_home_with_a_long_path() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let long = world.path().join("x".repeat(120)).join("y".repeat(120));
     fs_err::create_dir_all(&long).unwrap();
     fs_err::rename(world.home().join("db"), long.join("db")).unwrap();
@@ -228,8 +200,7 @@ fn a_home_with_a_long_path() {
 
 #[test]
 fn a_url_with_a_password_is_understood_by_redis_cli() {
-    let Some(world) = World::new() else { return };
-    world.template(Redis);
+    let Some(world) = World::having(Redis) else { return };
     let server = world.db(["start", "t", "--name", "a", "--json", "--tcp"]).succeeds().json();
     let url = server["tcp_url"].as_str().unwrap();
     let output = Command::new("redis-cli").args(["-u", url, "PING"]).output().unwrap();

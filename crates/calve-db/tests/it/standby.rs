@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use calve_testkit::{FileSystem, UnprivilegedUser, git_command, is_root, matrix, skip};
 use fs_err as fs;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::marks::{ends, signal};
-use crate::world::{Engine, Mariadb, Postgres, User, World, eventually, names, ordinary, until, users};
+use crate::marks::ends;
+use crate::world::{Engine, Mariadb, Postgres, User, World, eventually, kill, names, ordinary, signal, until, users};
 
 fn pool(world: &World, size: usize) -> Value {
     world.db(["pool", "t", "--json", "--size", &size.to_string()]).succeeds().json()["pools"][0].clone()
@@ -36,16 +36,10 @@ fn records(world: &World) -> Vec<Value> {
     records.filter(|record| record["waits"] == true).collect()
 }
 
-fn kill(process: &Value) {
-    let process = Pid::from_raw(i32::try_from(process.as_u64().unwrap()).unwrap()).unwrap();
-    kill_process(process, Signal::KILL).unwrap();
-}
-
 #[track_caller]
 fn end(world: &World) {
     pool(world, 0);
-    world.db(["stop", "--all", "-q"]).succeeds();
-    world.nothing_left();
+    world.stop_all();
     // A process that was killed while it wrote the pool's record.
     let half_written = world.home().join("db/pools/.new-0123456789abcdef");
     fs::write(&half_written, "{").unwrap();
@@ -58,8 +52,7 @@ fn end(world: &World) {
 fn a_standby_is_handed_over() {
     let of_root = matrix(Engine::families()).map(|engine| (User::This, engine));
     for (user, engine) in of_root.chain([(ordinary(), Postgres)]) {
-        let Some(world) = World::with(user, None) else { return };
-        world.template(engine);
+        let Some(world) = World::of(user, engine) else { return };
         let set = pool(&world, 2);
         assert_eq!((&set["size"], &set["waiting"], &set["limit"]), (&2.into(), &2.into(), &Value::Null));
         // They have no owner yet.
@@ -99,8 +92,7 @@ fn a_standby_is_handed_over() {
 
 #[test]
 fn everybody_gets_another_one() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     pool(&world, 3);
     let starts: Vec<_> =
         (0..8).map(|number| world.db(["start", "t", "--json", "--name", &format!("s{number}")]).spawn()).collect();
@@ -121,27 +113,8 @@ fn everybody_gets_another_one() {
 }
 
 #[test]
-fn a_standby_ends_with_its_new_owner() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
-    pool(&world, 1);
-    let mut owner = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
-    let words = ["start", "t", "--json", "--name", "a", "--owner-pid", &owner.id().to_string()];
-    let server = world.db(words).succeeds().json();
-    assert_eq!((&server["standby"], &server["owner_pid"]), (&true.into(), &owner.id().into()));
-    // An owner who is not there takes none.
-    eventually_wait(&world, 1);
-    pool(&world, 0);
-    owner.kill().unwrap();
-    owner.wait().unwrap();
-    world.nothing_runs();
-    world.nothing_left();
-}
-
-#[test]
 fn a_claim_that_dies_half_way_leaves_nothing() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     pool(&world, 1);
     let control = records(&world)[0]["control"].as_str().unwrap().to_owned();
     let mut claim = UnixStream::connect(&control).unwrap();
@@ -158,24 +131,20 @@ fn a_claim_that_dies_half_way_leaves_nothing() {
 #[test]
 fn whoever_claims_a_standby_can_use_it_at_once() {
     // Where a reset takes some time.
-    let Some(world) = World::on(FileSystem::Xfs, User::This) else { return };
-    world.template(Postgres);
+    let Some(world) = World::at(FileSystem::Xfs, User::This, Postgres) else { return };
     pool(&world, 1);
     let record = &records(&world)[0];
-    let signal = |signal| {
-        let supervisor = i32::try_from(record["supervisor"].as_u64().unwrap()).unwrap();
-        kill_process(Pid::from_raw(supervisor).unwrap(), signal).unwrap();
-    };
+    let supervisor = record["supervisor"].as_u64().unwrap();
     let ask = |request: &str| {
         let mut asking = UnixStream::connect(record["control"].as_str().unwrap()).unwrap();
         asking.write_all(request.as_bytes()).unwrap();
         BufReader::new(asking)
     };
     // It finds both at the same time.
-    signal(Signal::STOP);
+    signal(supervisor, Signal::STOP);
     let mut claim = ask("{\"Claim\":{\"name\":\"a\",\"ttl\":null,\"owner\":\"Starter\"}}\n");
     let mut reset = ask("{\"Reset\":null}\n");
-    signal(Signal::CONT);
+    signal(supervisor, Signal::CONT);
     for answers in [&mut claim, &mut reset] {
         let answer = answers.lines().map(Result::unwrap).next();
         assert!(answer.as_ref().is_some_and(|answer| answer.starts_with("{\"Ready\"")), "{answer:#?}");
@@ -188,13 +157,12 @@ fn whoever_claims_a_standby_can_use_it_at_once() {
 #[test]
 fn a_standby_that_died_is_skipped() {
     for engine in [Postgres, Mariadb] {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
+        let Some(world) = World::having(engine) else { return };
         pool(&world, 2);
         let records = records(&world);
         // One lost its server, and one its supervisor.
-        kill(&records[0]["pid"]);
-        kill(&records[1]["supervisor"]);
+        kill(records[0]["pid"].as_u64().unwrap());
+        kill(records[1]["supervisor"].as_u64().unwrap());
         // A server with many threads takes a while to die, and answers until then.
         let killed = format!("/proc/{}", records[0]["pid"]);
         eventually(|| if Path::new(&killed).exists() { Err(format!("{killed} is there")) } else { Ok(()) });
@@ -211,8 +179,7 @@ fn a_standby_that_died_is_skipped() {
 
 #[test]
 fn a_template_that_is_rebuilt_gets_new_standbys() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     pool(&world, 2);
     let fill = Postgres.fill().replace("1000", "5");
     let client: Vec<String> =
@@ -235,14 +202,12 @@ fn a_template_that_is_rebuilt_gets_new_standbys() {
     // A template that is gone has no pool.
     world.db(["template", "remove", "t", "-q"]).succeeds();
     assert_eq!(waiting(&world), 0);
-    world.db(["stop", "--all", "-q"]).succeeds();
-    world.nothing_left();
+    world.stop_all();
 }
 
 #[test]
 fn a_pool_is_as_large_as_its_disk_permits() {
-    let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
-    world.template(Postgres);
+    let Some(world) = World::at(FileSystem::Ext4, User::This, Postgres) else { return };
     // Room for a few servers, each of which writes some of its own; a tenth stays free.
     let room = rustix::fs::statvfs(world.path()).unwrap();
     let left = room.f_bavail - room.f_blocks / 10;
@@ -259,26 +224,17 @@ fn a_pool_is_as_large_as_its_disk_permits() {
 }
 
 #[test]
-fn a_pool_that_is_interrupted_is_as_it_was() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+fn a_pool_that_is_interrupted_is_as_it_was_unless_another_command_has_changed_it_meanwhile() {
+    let Some(world) = World::having(Postgres) else { return };
+    let size = || world.db(["pool", "--json"]).succeeds().json()["pools"][0]["size"].as_u64();
     for before in [0, 1] {
         world.db(["pool", "t", "-q", "--size", &before.to_string()]).succeeds();
         let mut child = world.db(["pool", "t", "--size", "64"]).spawn();
         eventually(|| if waiting(&world) > before { Ok(()) } else { Err("none waits".into()) });
         signal(child.id().into(), Signal::INT);
         assert_eq!(ends(&mut child), Some(130));
-        let pools = &world.db(["pool", "--json"]).succeeds().json()["pools"];
-        assert_eq!(pools[0]["size"].as_u64().unwrap_or(0), before, "{pools}");
+        assert_eq!(size().unwrap_or(0), before);
     }
-    end(&world);
-}
-
-#[test]
-fn a_pool_that_another_command_has_changed_meanwhile_is_not_put_back() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
-    let size = || world.db(["pool", "--json"]).succeeds().json()["pools"][0]["size"].as_u64();
     let is = |wanted| move || if size() == Some(wanted) { Ok(()) } else { Err(format!("{:?}", size())) };
     let mut first = world.db(["pool", "t", "--size", "64"]).spawn();
     eventually(is(64));
@@ -294,8 +250,7 @@ fn a_pool_that_another_command_has_changed_meanwhile_is_not_put_back() {
 
 #[test]
 fn a_pool_ends_with_its_session() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let script = format!("\"$@\"; touch made; {}", until("go"));
     let words = ["pool", "t", "--json", "--size", "1", "--idle", "none"];
     let session = world.db_by(&["setsid", "--wait", "sh", "-c", &script, "sh"], words).spawn();
@@ -313,15 +268,13 @@ fn a_pool_ends_with_its_session() {
         found if found == [".lock-t"] => Ok(()),
         found => Err(format!("{found:?}")),
     });
-    world.stop("a");
-    world.nothing_left();
+    world.stop_last("a");
 }
 
 /// As where a container is entered from outside.
 #[test]
 fn a_pool_can_be_made_in_a_session_that_cannot_be_seen() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let (namespace, user) = (["unshare", "--pid", "--fork", "--mount-proc"], ["--user", "--map-current-user"]);
     // The first process of a namespace takes everything along that runs in it.
     let script = ["sh", "-c", "\"$@\" && ps -o sid= -p $$ >&2", "sh"];
@@ -336,8 +289,7 @@ fn a_pool_can_be_made_in_a_session_that_cannot_be_seen() {
 
 #[test]
 fn a_pool_that_nobody_uses_is_emptied_until_somebody_does() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     world.db(["pool", "t", "--size", "2", "--idle", "1s", "-q"]).succeeds();
     eventually(|| if world.processes().is_empty() { Ok(()) } else { Err("they wait".into()) });
     world.db(["pool", "t", "--size", "2", "--idle", "1h", "-q"]).succeeds();
@@ -366,8 +318,7 @@ fn a_pool_takes_as_much_memory_as_there_is() {
     let Some((group, limit)) = made.filter(|_| is_root()) else {
         return skip("needs root, and control groups for memory");
     };
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     fs::write(group.0.join(limit), "160M").unwrap();
     let enter = format!("echo $$ > {}/cgroup.procs; exec \"$@\"", group.0.display());
     let words = ["pool", "t", "--json", "--size", "8"];
@@ -400,8 +351,7 @@ fn pools_that_make_no_sense() {
 #[test]
 fn a_command_that_is_killed_takes_its_standby_along() {
     for user in [User::This, User::Unprivileged] {
-        let Some(world) = World::on(FileSystem::Xfs, user) else { return };
-        world.template(Postgres);
+        let Some(world) = World::at(FileSystem::Xfs, user, Postgres) else { return };
         pool(&world, 1);
         let mut run = world.db(["run", "t", "--", "sleep", "1000"]).spawn();
         eventually(|| if world.sockets().len() == 1 { Ok(()) } else { Err("no server".into()) });
@@ -416,8 +366,7 @@ fn a_command_that_is_killed_takes_its_standby_along() {
 #[test]
 fn a_project_has_a_pool() {
     for user in users() {
-        let Some(world) = World::with(user, None) else { return };
-        world.template(Postgres);
+        let Some(world) = World::of(user, Postgres) else { return };
         let project = world.path().join("project");
         fs::create_dir_all(project.join(".git")).unwrap();
         fs::create_dir(project.join("below")).unwrap();
@@ -463,8 +412,7 @@ fn the_configuration_of_somebody_else_makes_no_pool() {
     if !is_root() {
         return skip("needs root, for files of another user");
     }
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     fs::create_dir(world.path().join(".git")).unwrap();
     fs::write(world.path().join(".calve.toml"), "[db.t]\nstandby = 1\n").unwrap();
     std::os::unix::fs::chown(world.path(), Some(UnprivilegedUser::UID), None).unwrap();
@@ -479,8 +427,7 @@ fn the_configuration_of_somebody_else_makes_no_pool() {
 /// A pull request's file decides as little, wherever git has checked it out.
 #[test]
 fn the_configuration_of_a_pull_request_makes_no_pool() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let project = world.path().join("project");
     fs::create_dir(&project).unwrap();
     let git = |line: &str| {

@@ -51,8 +51,7 @@ fn what_is_no_data_directory_is_refused() {
 #[test]
 fn one_that_is_in_use_is_refused() {
     for engine in matrix(Engine::families()) {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
+        let Some(world) = World::having(engine) else { return };
         // By copy, so that the files are where they seem to be.
         let server = world.db(["start", "t", "--strategy", "copy", "--json", "--name", "a"]).succeeds().json();
         let theirs = PathBuf::from(server["data_directory"].as_str().unwrap());
@@ -64,16 +63,14 @@ fn one_that_is_in_use_is_refused() {
         let Some(other) = World::new() else { return };
         let pid = format!("it is in use by the process {}\n", server["pid"]);
         create(&other, engine, &theirs).fails(1, &["cannot be made a template", &pid]);
-        world.db(["stop", "--all"]).succeeds();
-        world.nothing_left();
+        world.stop_all();
     }
 }
 
 #[test]
 fn one_that_was_not_shut_down_is_refused() {
     for engine in Engine::kinds_of_sql() {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
+        let Some(world) = World::having(engine) else { return };
         let server = world.db(["start", "t", "--name", "a", "--strategy", "copy", "--json"]).succeeds().json();
         if engine != Postgres {
             // Else its log is written some time later.
@@ -102,7 +99,10 @@ fn another_version_is_refused() {
     let Some(world) = World::new() else { return };
     let theirs = directory(&world, Postgres);
     fs::write(theirs.join("PG_VERSION"), "9.6\n").unwrap();
-    create(&world, Postgres, &theirs).fails(1, &["made by PostgreSQL 9.6"]);
+    let hint = "hint: install that version of the server; name its directory with `--server-bin`, or an image with `--image`\n";
+    let said = create(&world, Postgres, &theirs).fails(1, &["was made by PostgreSQL 9.6", hint]).stderr();
+    // The advice fits the failure.
+    assert!(!said.contains("shut") && !said.contains("clean"), "{said}");
     let Some(world) = World::new() else { return };
     let theirs = directory(&world, Mariadb);
     for name in ["mariadb_upgrade_info", "mysql_upgrade_info"] {
@@ -273,8 +273,7 @@ fn what_could_call_home_is_taken_out_and_told() {
 
 #[test]
 fn subscriptions_are_disabled_and_told() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     // A data directory whose subscription is enabled, as a template's server would never start its worker.
     let sql = "CREATE SUBSCRIPTION news CONNECTION 'host=example.invalid' PUBLICATION p WITH (connect = false); \
         UPDATE pg_subscription SET subenabled = true";
@@ -290,8 +289,7 @@ fn subscriptions_are_disabled_and_told() {
 
 #[test]
 fn a_data_directory_without_the_superuser_says_how_to_make_it() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let make = |name: &str, statements: &[&str]| {
         let words = ["template", "create", name, "-q", "--base", "t", "--", "psql", "-Xq"];
         world.db(words).args(statements.iter().flat_map(|sql| ["-c", sql])).succeeds();
@@ -340,8 +338,7 @@ fn what_is_taken_out_is_told_once_the_template_is_made() {
 /// Times say which files are newer, unless the copy has got new ones in any order.
 #[test]
 fn what_was_left_out_of_two_kinds_of_files_is_told() {
-    let Some(world) = World::new() else { return };
-    world.template(Redis);
+    let Some(world) = World::having(Redis) else { return };
     // By copy, so that the files are where they seem to be.
     let server = world.db(["start", "t", "--name", "a", "--strategy", "copy", "--json"]).succeeds().json();
     world.set(&server, "appendonly", "yes");
@@ -376,8 +373,7 @@ fn what_was_left_out_of_two_kinds_of_files_is_told() {
 #[test]
 fn a_root_password_is_no_obstacle() {
     for engine in matrix([Mariadb, Mysql].into_iter().filter(|engine| Engine::all().contains(engine))) {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
+        let Some(world) = World::having(engine) else { return };
         let sql = "ALTER USER root@localhost IDENTIFIED BY 'secret'";
         world.db(["template", "create", "closed", "--base", "t", "--"]).args(engine.client(sql)).succeeds();
         let data = world.home().join("db/templates/closed/data");

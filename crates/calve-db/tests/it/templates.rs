@@ -102,17 +102,8 @@ fn builders_at_the_same_time_wait_for_one() {
 #[test]
 fn a_template_that_is_being_built() {
     let Some(world) = World::new() else { return };
-    let words = [
-        "template",
-        "create",
-        "p",
-        "--engine",
-        "postgres",
-        "--",
-        "sh",
-        "-ec",
-        &format!("touch began; psql -Xqc 'SELECT 1'; {}", until("go")),
-    ];
+    let script = format!("touch began; psql -Xqc 'SELECT 1'; {}", until("go"));
+    let words = ["template", "create", "p", "--engine", "postgres", "--", "sh", "-ec", &script];
     let build = |more: &[&str]| world.db(words[..3].iter().chain(more).chain(&words[3..])).spawn();
     let began = world.path().join("began");
     let wait = || eventually(|| if began.exists() { Ok(()) } else { Err("it has not begun".into()) });
@@ -134,8 +125,7 @@ fn a_template_that_is_being_built() {
     assert!(second.wait_with_output().unwrap().status.success());
     // It can still be put back: to the new one.
     world.db(["reset", "a"]).succeeds();
-    world.stop("a");
-    world.nothing_left();
+    world.stop_last("a");
 }
 
 #[test]
@@ -164,8 +154,7 @@ fn a_command_that_fails() {
 /// Settings that a running server takes, and that the next one does not start with.
 #[test]
 fn what_no_server_starts_on_is_no_template_and_replaces_none() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let commands = [
         "psql -qc \"alter system set shared_preload_libraries='no_such_lib'\"",
         "psql -qc 'alter system set max_connections=1'",
@@ -176,8 +165,7 @@ fn what_no_server_starts_on_is_no_template_and_replaces_none() {
         world.db(words).fails(1, &["when it was started on what is to be the template"]);
         let server = world.start("a");
         assert_eq!(world.rows(Postgres, &server), "1000", "{command}");
-        world.stop("a");
-        world.nothing_left();
+        world.stop_last("a");
     }
 }
 
@@ -205,9 +193,7 @@ fn migrations_in_files() {
 /// A server that cannot be put back stays as it is.
 #[test]
 fn a_reset_looks_before_it_gives_anything_up() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
-    let server = world.start("a");
+    let Some((world, server)) = World::with_server(Postgres) else { return };
     world.query(Postgres, &server, "INSERT INTO t VALUES (0)");
     let refused = |words: &[&str]| {
         world.db(["reset", "a"]).fails(1, words);
@@ -231,14 +217,12 @@ fn a_reset_looks_before_it_gives_anything_up() {
     world.template(Postgres);
     world.db(["reset", "a"]).succeeds();
     assert_eq!(world.rows(Postgres, &server), "1000");
-    world.stop("a");
-    world.nothing_left();
+    world.stop_last("a");
 }
 
 #[test]
 fn a_template_is_replaced_by_another_engine_only_on_purpose() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let words = ["template", "create", "t", "--engine", "mariadb"];
     world.db(words).fails(
         1,
@@ -285,8 +269,7 @@ fn what_is_removed_or_replaced_is_deleted_at_once() {
 /// As the process that ended a server does for a while.
 #[test]
 fn gc_waits_for_those_who_delete_already() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let servers = world.home().join("db/servers");
     fs_err::create_dir_all(servers.join("gone/data")).unwrap();
     let mut options = calve_core::RemoveOptions::default();
@@ -317,8 +300,7 @@ fn events_are_told_because_none_of_them_runs() {
 /// Its record would tell whether it holds the data of a worktree.
 #[test]
 fn a_template_whose_record_may_not_be_read_is_not_made_again() {
-    let Some(world) = World::with(ordinary(), None) else { return };
-    world.template(Postgres);
+    let Some(world) = World::of(ordinary(), Postgres) else { return };
     let document = world.home().join("db/templates/t/template.json");
     let before = fs::read(&document).unwrap();
     fs::set_permissions(&document, PermissionsExt::from_mode(0o000)).unwrap();
@@ -401,8 +383,7 @@ fn a_template_that_was_damaged_is_made_again() {
 
 #[test]
 fn one_of_several_that_fails_keeps_no_other_from_being_done_and_told() {
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let _servers = ["a", "b"].map(|name| world.start(name));
     let told = |word: &str| {
         let ran = world.db([word, "a", "none", "b", "--json"]).ends().code(1);

@@ -6,9 +6,8 @@ use std::time::Duration;
 use calve_testkit::require_program;
 use fs_err as fs;
 use rustix::fs::FlockOperation;
-use rustix::process::{Pid, Signal, kill_process};
 
-use crate::world::{Engine, Postgres, World, eventually, names};
+use crate::world::{Engine, Postgres, World, eventually, kill, names};
 
 fn is_free(lock: &Path) -> bool {
     let lock = fs::File::open(lock).unwrap();
@@ -20,16 +19,14 @@ fn a_server_may_end_while_another_command_looks_for_what_was_left() {
     if !require_program("strace") {
         return;
     }
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
-    let server = world.start("a");
+    let Some((world, server)) = World::with_server(Postgres) else { return };
     let servers = world.home().join("db/servers");
     let lock = servers.join("a/lock").to_string_lossy().into_owned();
     // It has read that there is a server `a`, and goes on two seconds later.
     let slowly = ["strace", "-o", "/dev/null", "-P", &lock, "-e", "inject=openat:delay_enter=2000000:when=1"];
     let list = world.db_by(&slowly, ["list"]).spawn();
     eventually(|| if is_free(&servers.join(".lock")) { Err("it has not begun".into()) } else { Ok(()) });
-    kill_process(Pid::from_raw(server["pid"].as_i64().unwrap() as i32).unwrap(), Signal::KILL).unwrap();
+    kill(server["pid"].as_u64().unwrap());
     let output = list.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     world.nothing_left();
@@ -40,8 +37,7 @@ fn a_name_may_be_looked_at_while_it_is_taken() {
     if !require_program("strace") {
         return;
     }
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let lock = world.home().join("db/servers/a/lock");
     let slowly = ["strace", "-o", "/dev/null", "-P", &lock.to_string_lossy(), "-e", "inject=flock:delay_enter=1000000"];
     let start = world.db_by(&slowly, ["start", "t", "--name", "a"]).spawn();
@@ -62,8 +58,7 @@ fn the_lock_of_a_template_that_is_written_to_the_disk_is_that_of_its_builder() {
     if !require_program("strace") {
         return;
     }
-    let Some(world) = World::new() else { return };
-    world.template(Postgres);
+    let Some(world) = World::having(Postgres) else { return };
     let slowly = ["strace", "-o", "/dev/null", "-e", "trace=syncfs", "-e", "inject=syncfs:delay_enter=1000000"];
     let build = world.db_by(&slowly, ["template", "create", "p", "--base", "t"]).spawn();
     let servers = world.home().join("db/servers");

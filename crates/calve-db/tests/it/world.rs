@@ -3,13 +3,11 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-use calve_testkit::{
-    FileSystem, UnprivilegedUser, Volume, assert_document, calve_binary, copy_program, is_root, require_program,
-};
+use calve_testkit::{FileSystem, UnprivilegedUser, Volume, calve_binary, copy_program, is_root, require_program};
 use fs_err as fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -18,6 +16,7 @@ use crate::patience::Patience;
 
 pub(crate) use crate::engine::Engine::{self, Mariadb, Mysql, Postgres, Redis, Valkey};
 pub(crate) use crate::engine::MUCH;
+pub(crate) use crate::run::Run;
 
 /// Who runs `calve`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +51,32 @@ impl World {
     /// In the directory for temporary files.
     pub(crate) fn new() -> Option<Self> {
         Self::with(User::This, None)
+    }
+
+    /// The same, with the template `t`.
+    pub(crate) fn having(engine: Engine) -> Option<Self> {
+        Self::of(User::This, engine)
+    }
+
+    /// The same, with a server `a` on that.
+    pub(crate) fn with_server(engine: Engine) -> Option<(Self, Value)> {
+        let world = Self::having(engine)?;
+        let server = world.start("a");
+        Some((world, server))
+    }
+
+    /// A user's, with the template `t`.
+    pub(crate) fn of(user: User, engine: Engine) -> Option<Self> {
+        let world = Self::with(user, None)?;
+        world.template(engine);
+        Some(world)
+    }
+
+    /// The same on a file system.
+    pub(crate) fn at(file_system: FileSystem, user: User, engine: Engine) -> Option<Self> {
+        let world = Self::on(file_system, user)?;
+        world.template(engine);
+        Some(world)
     }
 
     pub(crate) fn on(file_system: FileSystem, user: User) -> Option<Self> {
@@ -254,6 +279,20 @@ impl World {
 
     pub(crate) fn stop(&self, name: &str) {
         self.db(["stop", name]).succeeds();
+    }
+
+    /// Stops the last server, of which nothing is left.
+    #[track_caller]
+    pub(crate) fn stop_last(&self, name: &str) {
+        self.stop(name);
+        self.nothing_left();
+    }
+
+    /// Stops all servers, of which nothing is left.
+    #[track_caller]
+    pub(crate) fn stop_all(&self) {
+        self.db(["stop", "--all"]).succeeds();
+        self.nothing_left();
     }
 
     /// Runs a statement on a server, and gives what it prints.
@@ -494,93 +533,12 @@ pub(crate) fn ordinary() -> User {
     if is_root() { User::Unprivileged } else { User::This }
 }
 
-/// A command line to be run.
-pub(crate) struct Run {
-    pub(crate) command: Command,
+/// Sends a signal to a process, which is there.
+pub(crate) fn signal(pid: u64, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
 }
 
-impl Run {
-    pub(crate) fn arg(mut self, word: impl AsRef<OsStr>) -> Self {
-        self.command.arg(word);
-        self
-    }
-
-    pub(crate) fn args<S: AsRef<OsStr>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
-        self.command.args(words);
-        self
-    }
-
-    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
-        self.command.env(name, value);
-        self
-    }
-
-    pub(crate) fn within(mut self, directory: &Path) -> Self {
-        self.command.current_dir(directory);
-        self
-    }
-
-    pub(crate) fn spawn(mut self) -> Child {
-        self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-    }
-
-    pub(crate) fn ends(mut self) -> RunResult {
-        let line = format!("{:?}", self.command);
-        RunResult { output: self.command.stdin(Stdio::null()).output().unwrap(), line }
-    }
-
-    #[track_caller]
-    pub(crate) fn succeeds(self) -> RunResult {
-        self.ends().code(0)
-    }
-
-    /// Fails with that exit code, says all of `words`, and what to do next.
-    #[track_caller]
-    pub(crate) fn fails(self, code: i32, words: &[&str]) -> RunResult {
-        let ran = self.ends().code(code);
-        let stderr = ran.stderr();
-        for word in words {
-            assert!(stderr.contains(word), "{} lacks {word:?}: {stderr}", ran.line);
-        }
-        assert!(stderr.contains("hint: "), "{}: {stderr}", ran.line);
-        match ran.line.contains("--json") {
-            true => assert_eq!(ran.json()["schema"], "calve.error/1"),
-            false => assert_eq!(ran.stdout(), ""),
-        }
-        ran
-    }
-}
-
-pub(crate) struct RunResult {
-    output: Output,
-    line: String,
-}
-
-impl RunResult {
-    pub(crate) fn exit_code(&self) -> Option<i32> {
-        self.output.status.code()
-    }
-
-    #[track_caller]
-    pub(crate) fn code(self, code: i32) -> Self {
-        let found = self.output.status.code();
-        assert_eq!(found, Some(code), "{}: {}{}", self.line, self.stdout(), self.stderr());
-        self
-    }
-
-    pub(crate) fn stdout(&self) -> String {
-        String::from_utf8_lossy(&self.output.stdout).into_owned()
-    }
-
-    pub(crate) fn stderr(&self) -> String {
-        String::from_utf8_lossy(&self.output.stderr).into_owned()
-    }
-
-    #[track_caller]
-    pub(crate) fn json(&self) -> Value {
-        let document = serde_json::from_str(&self.stdout());
-        let document = document.unwrap_or_else(|error| panic!("{}: {error}: {}", self.line, self.stdout()));
-        assert_document(&document);
-        document
-    }
+/// Kills a process, which may have ended.
+pub(crate) fn kill(pid: u64) {
+    let _ = kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL);
 }

@@ -34,24 +34,16 @@ fn reading_leaves_it_the_same() {
 }
 
 #[test]
-fn a_write_that_restores_everything_shows() {
+fn a_write_that_restores_everything_a_replaced_file_and_a_hard_link_from_outside_show() {
     let rewrite = |dir: &Path| {
         Tree::new(dir).file("dir/file", b"contents").mtime("dir/file", 5, 5);
     };
     shows(rewrite, "`dir/file`: ctime");
-}
-
-#[test]
-fn a_replaced_file_shows() {
     let replace = |dir: &Path| {
         Tree::new(dir).file("new", b"contents").mtime("new", 5, 5);
         fs_err::rename(dir.join("new"), dir.join("dir/file")).unwrap();
     };
     shows(replace, "device and inode");
-}
-
-#[test]
-fn a_hard_link_from_outside_shows() {
     let outside = scratch();
     let link = |dir: &Path| fs_err::hard_link(dir.join("dir/file"), outside.path().join("link")).unwrap();
     shows(link, "links 1 became 2");

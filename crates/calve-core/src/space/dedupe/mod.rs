@@ -20,7 +20,7 @@ use std::time::Instant;
 use self::cache::Cache;
 use self::catalog::{Catalog, Collector, can_share, left_elsewhere};
 use self::finder::{Fate, Finder, Sharing};
-pub use self::report::{DedupeMode, DedupeOptions, DedupeReport, HashedFiles, LeftFiles, SharedFiles};
+pub use self::report::{Amount, DedupeMode, DedupeOptions, DedupeReport, LeftFiles};
 use super::volumes::{Volume, Volumes};
 use super::walk::{UnreadableEntries, Walk, nested, open_readable};
 use crate::error::{Error, IoContext};

@@ -57,23 +57,11 @@ pub struct LeftFiles {
 
 /// A number of files and the size of their contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename = "Amount")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct HashedFiles {
+pub struct Amount {
     /// The number of files.
     pub files: u64,
     /// Their contents in bytes.
-    pub bytes: u64,
-}
-
-/// Contents that are shared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename = "SharedAmount")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SharedFiles {
-    /// The number of files.
-    pub files: u64,
-    /// The shared contents in bytes.
     pub bytes: u64,
 }
 
@@ -89,9 +77,9 @@ pub struct DedupeReport {
     /// The number of sets of files with the same contents.
     pub groups: u64,
     /// The bytes that were read to compare it.
-    pub hashed: HashedFiles,
+    pub hashed: Amount,
     /// The bytes that were shared, or would be in a dry run.
-    pub shared: SharedFiles,
+    pub shared: Amount,
     /// The number of files that shared everything before.
     #[serde(rename = "already_shared_files")]
     pub already_files: u64,

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use calve_core::bulk::{WriteEntry, WriteOptions, write_files};
+use calve_core::bulk::{WriteEntry, WriteOptions};
 use calve_core::error::RoomUnit;
 use calve_core::{CloneOptions, Error, Strategy};
 use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, assert_same, fingerprint};
 use fs_err as fs;
 use rustix::io::Errno;
 
-use crate::cloning::{assert_errno, assert_holds, clone, only, refused, run, subvolume};
+use crate::cloning::{assert_errno, assert_holds, clone, only, refused, run, subvolume, write_files};
 
 const MIB: usize = 1 << 20;
 

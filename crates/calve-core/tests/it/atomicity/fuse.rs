@@ -1,13 +1,12 @@
 //! On a file system by FUSE, which can do little, and of which a file cannot be read.
 
 use calve_core::error::Operation;
-use calve_core::{Choice, CloneOptions, Error, ExistingDestination, Strategy};
+use calve_core::{CloneOptions, Error, Strategy};
 use calve_testkit::{Aspect, FileSystem, FuseVolume, SplitMix64, Tree, Volume, assert_same_except};
-use fs_err as fs;
 use rustix::io::Errno;
 
-use super::races::{race, two_trees_and_two_files};
-use crate::cloning::{assert_errno, assert_holds, clone, clone_with, names_in, options, refused};
+use super::races::two_trees_and_two_files_race;
+use crate::cloning::{assert_errno, assert_holds, clone, clone_with, names_in, only, options, refused, replacing};
 
 #[test]
 fn a_file_that_cannot_be_read_is_named_and_nothing_is_left() {
@@ -44,11 +43,7 @@ fn a_file_system_without_rename_noreplace_xattrs_and_holes_will_do() {
     assert_same_except(tree.path(), &dst, &[Aspect::Xattrs, Aspect::Holes]);
     clone(tree.path().join("a/file"), volume.path().join("single"));
     assert_holds(volume.path(), &["src", "dst", "single"]);
-    let error = refused(
-        &options(|options| options.strategy = Choice::Only(Strategy::Reflink)),
-        tree.path(),
-        volume.path().join("no"),
-    );
+    let error = refused(&only(Strategy::Reflink), tree.path(), volume.path().join("no"));
     assert!(matches!(error, Error::RequirementRefused { .. }), "{error}");
     assert_holds(volume.path(), &["src", "dst", "single"]);
 }
@@ -56,17 +51,7 @@ fn a_file_system_without_rename_noreplace_xattrs_and_holes_will_do() {
 #[test]
 fn exactly_one_wins_without_rename_noreplace() {
     let Some(volume) = FuseVolume::new() else { return };
-    two_trees_and_two_files(volume.path());
-    let below = |name: &str| volume.path().join(name);
-    for name in ["trees", "files"] {
-        fs::create_dir(below(name)).unwrap();
-    }
-    for name in ["a", "b"] {
-        fs::rename(below(name), below("trees").join(name)).unwrap();
-        fs::rename(below(&format!("file-{name}")), below("files").join(name)).unwrap();
-    }
-    race(&below("trees"), ["a", "b"], 60, &[Aspect::Xattrs, Aspect::Holes]);
-    race(&below("files"), ["a", "b"], 60, &[]);
+    two_trees_and_two_files_race(volume.path(), 60, &[Aspect::Xattrs, Aspect::Holes]);
 }
 
 #[test]
@@ -75,7 +60,7 @@ fn where_names_cannot_be_exchanged_nothing_is_replaced() {
     let [src, dst] = ["src", "dst"].map(|name| volume.path().join(name));
     Tree::new(&src).file("new", "new");
     Tree::new(&dst).file("old", "old");
-    let error = refused(&options(|options| options.existing = ExistingDestination::Replace), &src, &dst);
+    let error = refused(&replacing(), &src, &dst);
     assert!(matches!(&error, Error::ReplaceUnsupported(path) if *path == dst), "{error}");
     assert_eq!(names_in(&dst), ["old"]);
     assert_holds(volume.path(), &["src", "dst"]);

@@ -10,7 +10,7 @@ use calve_testkit::{FileSystem, Tree, Volume, deep, fingerprint, node_modules_li
 use fs_err as fs;
 use rustix::io::Errno;
 
-use crate::cloning::{assert_errno, assert_holds, options, refused};
+use crate::cloning::{assert_errno, assert_holds, options, refused, replacing};
 
 const BOTH: [ExistingDestination; 2] = [ExistingDestination::Refuse, ExistingDestination::Replace];
 
@@ -25,16 +25,17 @@ fn volume() -> Option<Volume> {
 }
 
 #[test]
-fn a_destination_that_exists_is_refused_whatever_it_is() {
+fn a_destination_that_exists_or_has_no_parent_or_name_is_refused() {
     let Some(volume) = volume() else { return };
     let tree = Tree::new(volume.path())
         .dir("empty directory")
         .file("file", "")
         .symlink("dangling", "nowhere")
         .symlink("link to the source", "src")
+        .symlink("link to a file", "file")
         .fifo("pipe");
     let before = fingerprint(tree.path());
-    for name in ["empty directory", "file", "dangling", "link to the source", "pipe"] {
+    for name in ["empty directory", "file", "dangling", "link to the source", "link to a file", "pipe"] {
         let dst = volume.path().join(name);
         for src in ["src", "src/sub/file"] {
             let error = refused(&CloneOptions::default(), volume.path().join(src), &dst);
@@ -42,18 +43,15 @@ fn a_destination_that_exists_is_refused_whatever_it_is() {
             assert!(error.remedy().is_some());
         }
     }
-    before.assert_unchanged(volume.path());
-}
-
-#[test]
-fn a_missing_parent_is_named() {
-    let Some(volume) = volume() else { return };
-    let before = fingerprint(volume.path());
     for existing in BOTH {
         let error = refused(&with(existing), volume.path().join("src"), volume.path().join("no/dst"));
         assert!(matches!(&error, Error::ParentMissing(path) if *path == volume.path().join("no")), "{error}");
         let error = refused(&with(existing), volume.path().join("src"), volume.path().join("src/sub/file/dst"));
         assert_errno(&error, Errno::NOTDIR);
+        for dst in ["/", "empty directory/.", "empty directory/.."] {
+            let error = refused(&with(existing), volume.path().join("src"), volume.path().join(dst));
+            assert!(matches!(error, Error::DestinationExists(_) | Error::Protected { .. }), "{dst}: {error}");
+        }
     }
     before.assert_unchanged(volume.path());
 }
@@ -81,19 +79,28 @@ fn a_source_that_is_not_there_or_cannot_be_cloned_is_named() {
 
 #[test]
 #[cfg_attr(target_os = "macos", ignore = "macOS has no bind mounts")]
-fn a_destination_inside_the_source_is_refused_however_it_is_spelled() {
+fn the_source_and_what_is_inside_it_are_no_destination_however_they_are_spelled() {
     let Some(volume) = volume() else { return };
-    Tree::new(volume.path()).symlink("alias", "src/sub").symlink("other", ".");
-    let bound = volume.bind(volume.path().join("src"), "bound");
+    Tree::new(volume.path()).symlink("alias", "src/sub").symlink("other", ".").dir("elsewhere");
+    let bounds = (volume.bind(volume.path().join("src"), "bound"), volume.bind(volume.path(), "all"));
     let before = fingerprint(volume.path().join("src"));
-    for dst in ["src/dst", "src/sub/dst", "src/sub/../dst", "alias/dst", "other/src/dst", "bound/dst", "bound/sub/dst"]
-    {
-        for existing in BOTH {
+    for existing in BOTH {
+        for dst in
+            ["src/dst", "src/sub/dst", "src/sub/../dst", "alias/dst", "other/src/dst", "bound/dst", "bound/sub/dst"]
+        {
             let error = refused(&with(existing), volume.path().join("src"), volume.path().join(dst));
             assert!(matches!(error, Error::DestinationInsideSource { .. }), "{dst}: {error}");
         }
+        for dst in ["src", "src/", "./src", "other/src", "elsewhere/../src", "all/src"] {
+            let error = refused(&with(existing), volume.path().join("src"), volume.path().join(dst));
+            assert!(matches!(error, Error::Same { .. }), "{dst}: {error}");
+        }
+        for dst in ["src/sub/file", "other/src/sub/file", "all/src/sub/file"] {
+            let error = refused(&with(existing), volume.path().join("src/sub/file"), volume.path().join(dst));
+            assert!(matches!(error, Error::Same { .. }), "{dst}: {error}");
+        }
     }
-    drop(bound);
+    drop(bounds);
     before.assert_unchanged(volume.path().join("src"));
 }
 
@@ -139,13 +146,13 @@ fn a_source_inside_the_destination_is_refused() {
     let Some(volume) = volume() else { return };
     let before = fingerprint(volume.path());
     for src in ["src/sub", "src/sub/file"] {
-        let error = refused(&with(ExistingDestination::Replace), volume.path().join(src), volume.path().join("src"));
+        let error = refused(&replacing(), volume.path().join(src), volume.path().join("src"));
         assert!(matches!(error, Error::SourceInsideDestination { .. }), "{src}: {error}");
     }
     before.assert_unchanged(volume.path());
     let bound = volume.bind(volume.path().join("src/sub"), "bound");
     for src in ["bound", "bound/file"] {
-        let error = refused(&with(ExistingDestination::Replace), volume.path().join(src), volume.path().join("src"));
+        let error = refused(&replacing(), volume.path().join(src), volume.path().join("src"));
         assert!(matches!(error, Error::SourceInsideDestination { .. }), "{src}: {error}");
     }
     drop(bound);
@@ -168,49 +175,13 @@ fn a_link_does_not_replace_what_it_leads_to() {
     for (link, dst) in
         [("via", "to"), ("via", "src"), ("through", "src"), ("through", "gone")].into_iter().chain(within)
     {
-        let error = refused(&with(BOTH[1]), volume.path().join(link), volume.path().join(dst));
+        let error = refused(&replacing(), volume.path().join(link), volume.path().join(dst));
         assert!(matches!(error, Error::Same { .. } | Error::SourceInsideDestination { .. }), "{link} {dst}: {error}");
     }
     before.assert_unchanged(volume.path());
-    let replace = |link, dst| clone_tree(&volume.path().join(link), &volume.path().join(dst), &with(BOTH[1])).unwrap();
+    let replace = |link, dst| clone_tree(&volume.path().join(link), &volume.path().join(dst), &replacing()).unwrap();
     replace("gone", "src/sub/file");
     replace("to", "at");
-}
-
-#[test]
-#[cfg_attr(target_os = "macos", ignore = "macOS has no bind mounts")]
-fn the_source_itself_is_no_destination() {
-    let Some(volume) = volume() else { return };
-    Tree::new(volume.path()).symlink("other", ".").dir("elsewhere");
-    let bound = volume.bind(volume.path(), "bound");
-    let before = fingerprint(volume.path().join("src"));
-    for existing in BOTH {
-        for dst in ["src", "src/", "./src", "other/src", "elsewhere/../src", "bound/src"] {
-            let error = refused(&with(existing), volume.path().join("src"), volume.path().join(dst));
-            assert!(matches!(error, Error::Same { .. }), "{dst}: {error}");
-        }
-        for dst in ["src/sub/file", "other/src/sub/file", "bound/src/sub/file"] {
-            let error = refused(&with(existing), volume.path().join("src/sub/file"), volume.path().join(dst));
-            assert!(matches!(error, Error::Same { .. }), "{dst}: {error}");
-        }
-    }
-    drop(bound);
-    before.assert_unchanged(volume.path().join("src"));
-}
-
-#[test]
-fn a_path_that_ends_in_no_name_is_no_destination() {
-    let Some(volume) = volume() else { return };
-    let before = fingerprint(volume.path().join("src"));
-    Tree::new(volume.path()).dir("empty");
-    for existing in BOTH {
-        for dst in ["/", "empty/.", "empty/.."] {
-            let error = refused(&with(existing), volume.path().join("src"), volume.path().join(dst));
-            assert!(matches!(error, Error::DestinationExists(_) | Error::Protected { .. }), "{dst}: {error}");
-        }
-    }
-    before.assert_unchanged(volume.path().join("src"));
-    assert_holds(volume.path(), &["src", "empty"]);
 }
 
 #[test]

@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::{Barrier, Mutex};
 use std::thread;
 
-use calve_core::{CloneOptions, Error, ExistingDestination, clone_tree};
+use calve_core::{CloneOptions, Error, clone_tree};
 use calve_testkit::{Aspect, FileSystem, Tree, Volume, assert_same, assert_same_except, rounds};
 use fs_err as fs;
 
-use crate::cloning::{assert_holds, names_in, options};
+use crate::cloning::{assert_holds, names_in, replacing};
 
 /// Two threads clone `a` and `b` to `dst` at once, `usual` times [`rounds`]; one of them wins each time.
-pub(super) fn race(directory: &Path, sources: [&str; 2], usual: usize, left_out: &[Aspect]) {
+fn race(directory: &Path, sources: [&str; 2], usual: usize, left_out: &[Aspect]) {
     let dst = directory.join("dst");
     let sources = sources.map(|name| directory.join(name));
     for round in 0..rounds(usual) {
@@ -45,35 +45,23 @@ pub(super) fn race(directory: &Path, sources: [&str; 2], usual: usize, left_out:
     }
 }
 
-pub(super) fn two_trees_and_two_files(directory: &Path) {
+/// Makes two trees and two files in `directory`, each pair in a directory of its own, and has them race.
+pub(super) fn two_trees_and_two_files_race(directory: &Path, usual: usize, left_out: &[Aspect]) {
     Tree::new(directory)
-        .file("a/from a/file", "a")
-        .symlink("a/link", "from a")
-        .file("b/from b/file", "b")
-        .file("file-a", "contents of a")
-        .file("file-b", "contents of b, longer");
+        .file("trees/a/from a/file", "a")
+        .symlink("trees/a/link", "from a")
+        .file("trees/b/from b/file", "b")
+        .file("files/a", "contents of a")
+        .file("files/b", "contents of b, longer");
+    race(&directory.join("trees"), ["a", "b"], usual, left_out);
+    race(&directory.join("files"), ["a", "b"], usual, &[]);
 }
 
 #[test]
-fn exactly_one_of_two_trees_wins() {
+fn exactly_one_of_two_trees_and_of_two_files_wins() {
     for file_system in FileSystem::ALL {
         let Some(volume) = Volume::new(file_system) else { return };
-        two_trees_and_two_files(volume.path());
-        let trees = volume.path().join("trees");
-        fs::create_dir(&trees).unwrap();
-        for name in ["a", "b"] {
-            fs::rename(volume.path().join(name), trees.join(name)).unwrap();
-        }
-        race(&trees, ["a", "b"], 300, &[]);
-    }
-}
-
-#[test]
-fn exactly_one_of_two_files_wins() {
-    for file_system in FileSystem::ALL {
-        let Some(volume) = Volume::new(file_system) else { return };
-        Tree::new(volume.path()).file("a", "contents of a").file("b", "contents of b, longer");
-        race(volume.path(), ["a", "b"], 300, &[]);
+        two_trees_and_two_files_race(volume.path(), 300, &[]);
     }
 }
 
@@ -87,7 +75,7 @@ fn replacing_clones_at_once_all_succeed_and_one_of_them_stays() {
         for name in &names {
             Tree::new(volume.path().join(name)).file("marker", name).file("sub/marker", name);
         }
-        let replacing = options(|options| options.existing = ExistingDestination::Replace);
+        let replacing = replacing();
         for _ in 0..rounds(25) {
             let trashed = Mutex::new(Vec::new());
             thread::scope(|scope| {

@@ -3,21 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use calve_core::options::Background;
-use calve_core::{CancelToken, CloneOptions, Error, ExistingDestination, reap};
+use calve_core::{CloneOptions, Error};
 use calve_testkit::{BindMount, FileSystem, Tree, Volume, assert_same, few_rounds, fingerprint, rounds};
 use fs_err as fs;
 
-use crate::cloning::{assert_holds, clone_with, has_trash, names_in, options, refused};
-
-fn replacing() -> CloneOptions {
-    options(|options| options.existing = ExistingDestination::Replace)
-}
-
-fn reap_here(directory: &std::path::Path) -> calve_core::report::ReapReport {
-    let parent = fs::File::open(directory).unwrap();
-    reap(parent.into_parts().0.into(), directory, Background::No, &CancelToken::default()).unwrap()
-}
+use crate::cloning::{assert_holds, clone_with, has_trash, names_in, reap_in, refused, replacing};
 
 #[test]
 fn a_reader_sees_the_old_tree_or_the_new_one_and_never_neither() {
@@ -60,7 +50,7 @@ fn a_reader_sees_the_old_tree_or_the_new_one_and_never_neither() {
             assert!(few_rounds() || seen.len() == 2, "the reader saw both trees: {seen:?}");
         });
         assert!(has_trash(volume.path()));
-        let reaped = reap_here(volume.path());
+        let reaped = reap_in(volume.path());
         assert!(reaped.failure.is_none() && reaped.deleted >= rounds as u64 * 3, "{reaped:?}");
         assert!(!has_trash(volume.path()));
         assert_holds(volume.path(), &["red", "blue", "dst"]);
@@ -77,6 +67,10 @@ fn what_was_replaced_waits_whole_in_the_trash() {
     assert_eq!(trashed.parent, volume.path());
     assert_eq!(fs::read_to_string(trashed.parent.join(trashed.name).join("old/file")).unwrap(), "old");
     assert_eq!(names_in(&dst), ["new"]);
+    // Where nothing is, it is an ordinary clone.
+    let absent = volume.path().join("absent");
+    assert_eq!(clone_with(&replacing(), &src, &absent).trashed, None);
+    assert_same(&src, absent);
 }
 
 #[test]
@@ -87,9 +81,10 @@ fn any_kind_of_thing_is_replaced_by_any_other() {
         .file("src-file", "2")
         .symlink("src-link", "nowhere")
         .fifo("src-pipe")
-        .file("outside/safe", "3");
+        .file("outside/safe", "3")
+        .file("outside file", "4");
     let outside = fingerprint(tree.path().join("outside"));
-    for old in ["directory", "file", "link", "pipe"] {
+    for old in ["directory", "file", "link", "link to a file", "dangling link", "pipe"] {
         for new in ["src-directory", "src-file", "src-link", "src-pipe"] {
             let dst = volume.path().join("dst");
             let tree = Tree::new(volume.path());
@@ -97,26 +92,22 @@ fn any_kind_of_thing_is_replaced_by_any_other() {
                 "directory" => tree.file("dst/old", "old").mode("dst", 0o500),
                 "file" => tree.file("dst", "old"),
                 "link" => tree.symlink("dst", "outside"),
+                "link to a file" => tree.symlink("dst", "outside file"),
+                "dangling link" => tree.symlink("dst", "not yet there"),
                 _ => tree.fifo("dst"),
             };
             clone_with(&replacing(), volume.path().join(new), &dst);
             let made = fs::symlink_metadata(&dst).unwrap().file_type();
             assert_eq!(made, fs::symlink_metadata(volume.path().join(new)).unwrap().file_type(), "{old} by {new}");
             let _ = fs::remove_file(&dst).or_else(|_| fs::remove_dir_all(&dst));
-            reap_here(volume.path());
-            assert_holds(volume.path(), &["src-directory", "src-file", "src-link", "src-pipe", "outside"]);
+            reap_in(volume.path());
+            let kept = ["src-directory", "src-file", "src-link", "src-pipe", "outside", "outside file"];
+            assert_holds(volume.path(), &kept);
         }
     }
+    // Writes never go through a link.
     outside.assert_unchanged(volume.path().join("outside"));
-}
-
-#[test]
-fn replacing_what_is_not_there_is_an_ordinary_clone() {
-    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
-    let [src, dst] = ["src", "dst"].map(|name| volume.path().join(name));
-    Tree::new(&src).file("a", "a");
-    assert_eq!(clone_with(&replacing(), &src, &dst).trashed, None);
-    assert_same(&src, &dst);
+    assert_eq!(fs::read_to_string(volume.path().join("outside file")).unwrap(), "4");
 }
 
 #[test]

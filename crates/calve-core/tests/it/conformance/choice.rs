@@ -3,7 +3,7 @@
 use calve_core::{CloneOptions, Error, Refusal, Requirement, Strategy, plan, probe};
 use calve_testkit::{FileSystem, Tree, Volume, assert_same, everything, rsync_differences};
 
-use crate::cloning::{assert_holds, clone, clone_with, options, refused, source_for};
+use crate::cloning::{assert_holds, clone, clone_with, options, refused, source_for, waiting};
 
 fn requiring(requirement: Requirement) -> CloneOptions {
     options(|options| options.require = vec![requirement])
@@ -35,20 +35,13 @@ fn the_fastest_that_each_file_system_offers_is_taken() {
         let report = clone(&src, &dst);
         assert_eq!((report.strategy, strategies(&report.refused)), (expected, better));
         assert!(report.refused.iter().all(|refusal| !refusal.reason.is_empty()), "{:?}", report.refused);
+        if file_system == FileSystem::Btrfs {
+            let ordinary = Tree::new(volume.path().join("ordinary")).file("a/file", vec![b'x'; 100_000]);
+            let report = clone(ordinary.path(), volume.path().join("reflinked"));
+            assert_eq!((report.strategy, strategies(&report.refused)), (Reflink, vec![Snapshot, Clonefile]));
+            assert_eq!(report.refused[0].remedy, Some(calve_core::error::Remedy::CloneIntoSubvolume));
+        }
     }
-}
-
-#[test]
-#[cfg_attr(any(target_os = "macos", like_macos), ignore = "macOS shares files by clonefile alone")]
-fn an_ordinary_directory_of_btrfs_is_reflinked() {
-    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
-    Tree::new(volume.path().join("src")).file("a/file", vec![b'x'; 100_000]);
-    let report = clone(volume.path().join("src"), volume.path().join("dst"));
-    assert_eq!(
-        (report.strategy, strategies(&report.refused)),
-        (Strategy::Reflink, vec![Strategy::Snapshot, Strategy::Clonefile])
-    );
-    assert_eq!(report.refused[0].remedy, Some(calve_core::error::Remedy::CloneIntoSubvolume));
 }
 
 #[test]
@@ -68,9 +61,7 @@ fn a_requirement_that_cannot_be_met_makes_nothing() {
                 let report = clone_with(&requiring(requirement), &src, &dst);
                 assert_eq!(report.bytes.map_or(0, |bytes| bytes.written), 0);
                 calve_testkit::assert_same(&src, &dst);
-                let mut waiting = calve_core::RemoveOptions::default();
-                waiting.wait = calve_core::RemovalWait::Yes;
-                calve_core::remove_tree(&dst, &waiting).unwrap();
+                calve_core::remove_tree(&dst, &waiting()).unwrap();
                 continue;
             }
             let error = refused(&requiring(requirement), &src, &dst);

@@ -7,7 +7,7 @@ use calve_core::{CloneReport, Error, Strategy};
 use calve_testkit::{FileSystem, Volume, assert_same, everything, fingerprint, rsync_differences};
 use fs_err as fs;
 
-use crate::cloning::{assert_holds, clone_with, only, refused, source_for};
+use crate::cloning::{assert_holds, clone_with, only, refused, source_for, verified};
 
 const STRATEGIES: [Strategy; 4] = [Strategy::Snapshot, Strategy::Reflink, Strategy::Copy, Strategy::Hardlink];
 
@@ -36,7 +36,7 @@ fn conforms(file_system: FileSystem) {
 fn keeps_everything(strategy: Strategy, volume: &Volume, src: &Path) {
     let dst = volume.path().join("dst");
     let before = fingerprint(src);
-    let report = clone_with(&options_verified(strategy), src, &dst);
+    let report = clone_with(&verified(strategy), src, &dst);
     assert_eq!(report.strategy, strategy);
     assert_same(src, &dst);
     assert_eq!(rsync_differences(src, &dst), "", "{strategy} on {}", volume.file_system().name());
@@ -48,12 +48,6 @@ fn keeps_everything(strategy: Strategy, volume: &Volume, src: &Path) {
     assert!(report.skipped.is_empty() && report.changed.is_empty(), "{report:?}");
     assert_holds(volume.path(), &["src", "dst"]);
     counts_are_right(&report, src);
-}
-
-fn options_verified(strategy: Strategy) -> calve_core::CloneOptions {
-    let mut options = only(strategy);
-    options.verify = calve_core::CloneVerification::Contents;
-    options
 }
 
 /// The receipt against a count of the test's own, by `find`.

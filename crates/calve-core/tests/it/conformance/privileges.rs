@@ -101,47 +101,7 @@ fn what_only_root_may_keep_is_told_and_set_id_bits_are_dropped() {
 }
 
 #[test]
-fn a_device_is_left_out_and_told() {
-    if let Some(directory) = child::directory() {
-        let report = clone(directory.join("src"), directory.join("dst"));
-        assert_eq!(report.skipped.len(), 1, "{:?}", report.skipped);
-        assert_eq!(report.skipped[0].path, Path::new("null"));
-        assert_holds(directory.join("dst"), &["file"]);
-        return;
-    }
-    as_somebody_else("conformance::privileges::a_device_is_left_out_and_told", &[FileSystem::Ext4], |theirs| {
-        let null = rustix::fs::FileType::CharacterDevice;
-        Tree::new(theirs.join("src")).device("null", null, 1, 3).file("file", "1").mode("file", 0o644);
-    });
-}
-
-#[test]
-fn what_cannot_be_read_is_left_out_if_that_is_asked_for() {
-    if let Some(directory) = child::directory() {
-        let options = options(|options| options.unreadable = UnreadableEntry::Skip);
-        let report = clone_with(&options, directory.join("src"), directory.join("dst"));
-        let mut skipped: Vec<_> =
-            report.skipped.iter().map(|skip| (skip.path.to_str().unwrap(), &skip.reason)).collect();
-        skipped.sort_by_key(|(path, _)| *path);
-        assert_eq!(skipped, [("closed", &SkipReason::Unreadable), ("sub/secret", &SkipReason::Unreadable)]);
-        assert_holds(directory.join("dst"), &["file", "sub"]);
-        assert_holds(directory.join("dst/sub"), &["fine"]);
-        return;
-    }
-    let name = "conformance::privileges::what_cannot_be_read_is_left_out_if_that_is_asked_for";
-    as_somebody_else(name, &FileSystem::ALL, |theirs| {
-        Tree::new(theirs.join("src"))
-            .file("file", "1")
-            .file("sub/fine", "2")
-            .file("sub/secret", "3")
-            .mode("sub/secret", 0o000)
-            .file("closed/file", "4")
-            .mode("closed", 0o000);
-    });
-}
-
-#[test]
-fn what_cannot_be_read_is_named_and_nothing_is_left() {
+fn what_cannot_be_read_is_named_and_nothing_is_left_or_left_out_if_that_is_asked_for() {
     if let Some(directory) = child::directory() {
         for (src, path, operation) in [
             ("file", "file/sub/secret", Operation::Open),
@@ -153,45 +113,59 @@ fn what_cannot_be_read_is_named_and_nothing_is_left() {
             let Error::Io { path: named, operation: tried, .. } = &error else { panic!("{error}") };
             assert_eq!((named, *tried), (&directory.join(path), operation), "{error}");
             assert_eq!(error.remedy(), Some(calve_core::error::Remedy::AllowReading));
-            assert_holds(&directory, &["file", "directory", "unsearchable"]);
+            assert_holds(&directory, &["file", "directory", "unsearchable", "src"]);
         }
         let leaving_out = options(|options| options.exclude = vec!["secret".into(), "closed/".into()]);
         clone_with(&leaving_out, directory.join("file"), directory.join("a"));
         clone_with(&leaving_out, directory.join("directory"), directory.join("b"));
+        let skipping = options(|options| options.unreadable = UnreadableEntry::Skip);
+        let report = clone_with(&skipping, directory.join("src"), directory.join("dst"));
+        let mut skipped: Vec<_> =
+            report.skipped.iter().map(|skip| (skip.path.to_str().unwrap(), &skip.reason)).collect();
+        skipped.sort_by_key(|(path, _)| *path);
+        assert_eq!(skipped, [("closed", &SkipReason::Unreadable), ("sub/secret", &SkipReason::Unreadable)]);
+        assert_holds(directory.join("dst"), &["file", "sub"]);
+        assert_holds(directory.join("dst/sub"), &["fine"]);
         return;
     }
-    as_somebody_else(
-        "conformance::privileges::what_cannot_be_read_is_named_and_nothing_is_left",
-        &FileSystem::ALL,
-        |theirs| {
-            Tree::new(theirs)
-                .file("file/sub/secret", "1")
-                .mode("file/sub/secret", 0o600)
-                .file("directory/sub/closed/file", "2")
-                .mode("directory/sub/closed", 0o700)
-                .file("unsearchable/sub/file", "3")
-                .mode("unsearchable/sub", 0o744);
-        },
-    );
+    let test = "what_cannot_be_read_is_named_and_nothing_is_left_or_left_out_if_that_is_asked_for";
+    as_somebody_else(&format!("conformance::privileges::{test}"), &FileSystem::ALL, |theirs| {
+        Tree::new(theirs)
+            .file("file/sub/secret", "1")
+            .mode("file/sub/secret", 0o600)
+            .file("directory/sub/closed/file", "2")
+            .mode("directory/sub/closed", 0o700)
+            .file("unsearchable/sub/file", "3")
+            .mode("unsearchable/sub", 0o744)
+            .file("src/file", "1")
+            .file("src/sub/fine", "2")
+            .file("src/sub/secret", "3")
+            .mode("src/sub/secret", 0o000)
+            .file("src/closed/file", "4")
+            .mode("src/closed", 0o000);
+    });
 }
 
 #[test]
-fn a_parent_that_cannot_be_written_to_is_named() {
+fn a_device_is_left_out_and_told_and_a_parent_that_cannot_be_written_to_is_named() {
     if let Some(directory) = child::directory() {
-        let directory = directory.parent().unwrap().join("ours");
-        let error = refused(&CloneOptions::default(), directory.join("src"), directory.join("dst"));
+        let report = clone(directory.join("src"), directory.join("dst"));
+        assert_eq!(report.skipped.len(), 1, "{:?}", report.skipped);
+        assert_eq!(report.skipped[0].path, Path::new("null"));
+        assert_holds(directory.join("dst"), &["file"]);
+        let ours = directory.parent().unwrap().join("ours");
+        let error = refused(&CloneOptions::default(), directory.join("src"), ours.join("dst"));
         assert_errno(&error, Errno::ACCESS);
-        assert!(error.to_string().contains(&*directory.to_string_lossy()), "{error}");
+        assert!(error.to_string().contains(&*ours.to_string_lossy()), "{error}");
         assert!(error.remedy().is_some());
         return;
     }
-    as_somebody_else(
-        "conformance::privileges::a_parent_that_cannot_be_written_to_is_named",
-        &[FileSystem::Xfs],
-        |theirs| {
-            Tree::new(theirs.parent().unwrap()).file("ours/src/file", "1").mode("ours", 0o755);
-        },
-    );
+    let test = "a_device_is_left_out_and_told_and_a_parent_that_cannot_be_written_to_is_named";
+    as_somebody_else(&format!("conformance::privileges::{test}"), &[FileSystem::Ext4], |theirs| {
+        let null = rustix::fs::FileType::CharacterDevice;
+        Tree::new(theirs.join("src")).device("null", null, 1, 3).file("file", "1").mode("file", 0o644);
+        Tree::new(theirs.parent().unwrap()).dir("ours").mode("ours", 0o755);
+    });
 }
 
 /// A tree of root's that others may read is cloned by another user, with O_NOATIME refused.

@@ -9,7 +9,7 @@ use calve_core::{Choice, Requirement, Strategy};
 use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything};
 use fs_err as fs;
 
-use crate::cloning::{SHARING, clone_with, only, options, run};
+use crate::cloning::{SHARING, clone_with, only, options, run, used};
 use crate::extents::extents;
 
 /// The bytes of the clone's files, by what FIEMAP says of them.
@@ -44,54 +44,32 @@ fn files_of_all_sizes(src: &Path) {
     }
 }
 
-fn the_receipt_is_true(file_system: FileSystem, settled: bool) {
-    let Some(volume) = Volume::new(file_system) else { return };
-    let src = volume.path().join("src");
-    files_of_all_sizes(&src);
-    everything(src.join("everything"));
-    if settled {
-        volume.settle();
-    }
-    for strict in [false, true] {
-        let dst = volume.path().join(format!("dst-{strict}"));
-        let report = clone_with(
-            &options(|options| {
+#[test]
+#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
+fn the_receipt_is_true_also_of_files_just_written() {
+    let places = FileSystem::REFLINKING.into_iter().flat_map(|file_system| [(file_system, true), (file_system, false)]);
+    for (file_system, settled) in places {
+        let Some(volume) = Volume::new(file_system) else { return };
+        let src = volume.path().join("src");
+        files_of_all_sizes(&src);
+        everything(src.join("everything"));
+        if settled {
+            volume.settle();
+        }
+        for strict in [false, true] {
+            let dst = volume.path().join(format!("dst-{strict}"));
+            let options = options(|options| {
                 options.strategy = Choice::Only(Strategy::Reflink);
                 options.require = strict.then_some(Requirement::Cow).into_iter().collect();
-            }),
-            &src,
-            &dst,
-        );
-        let counted = report.bytes.unwrap();
-        assert_eq!(counted, bytes_by_extents(&dst), "counted, and found; strict: {strict}");
-        assert!(counted.shared > 1 << 20, "{counted:?}");
-        assert_eq!(counted.written, 0);
-        assert!(report.fell_back.is_empty());
+            });
+            let report = clone_with(&options, &src, &dst);
+            let counted = report.bytes.unwrap();
+            assert_eq!(counted, bytes_by_extents(&dst), "counted, and found; strict: {strict}");
+            assert!(counted.shared > 1 << 20, "{counted:?}");
+            assert_eq!(counted.written, 0);
+            assert!(report.fell_back.is_empty());
+        }
     }
-}
-
-#[test]
-#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
-fn the_receipt_is_true_on_xfs() {
-    the_receipt_is_true(FileSystem::Xfs, true);
-}
-
-#[test]
-#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
-fn the_receipt_is_true_on_xfs_of_files_just_written() {
-    the_receipt_is_true(FileSystem::Xfs, false);
-}
-
-#[test]
-#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
-fn the_receipt_is_true_on_btrfs() {
-    the_receipt_is_true(FileSystem::Btrfs, true);
-}
-
-#[test]
-#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
-fn the_receipt_is_true_on_btrfs_of_files_just_written() {
-    the_receipt_is_true(FileSystem::Btrfs, false);
 }
 
 #[test]
@@ -128,13 +106,6 @@ fn what_is_inlined_can_be_left_among_the_shared() {
         assert_eq!(shared.inlined, (!may_inline).then_some(0), "{file_system:?}");
         assert_eq!(counted.inlined.unwrap() > 0, may_inline);
     }
-}
-
-/// Returns what `df` shows as used, when everything is on the disk.
-fn used(volume: &Volume) -> u64 {
-    volume.settle();
-    let room = rustix::fs::statvfs(volume.path()).unwrap();
-    (room.f_blocks - room.f_bfree) * room.f_frsize
 }
 
 #[test]
@@ -199,13 +170,8 @@ fn files_without_copy_on_write_are_shared_and_stay_so() {
         calve_testkit::assert_same(tree.path(), &dst);
         fs::remove_dir_all(&dst).unwrap();
     }
-}
-
-#[test]
-#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
-fn a_parent_without_copy_on_write_is_no_reason_to_copy() {
-    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
-    let tree = Tree::new(volume.path().join("src")).file("a/file", vec![b'c'; 100_000]);
+    // A parent without it is no reason to copy, and does not hand it down.
+    let tree = Tree::new(volume.path().join("plain")).file("a/file", vec![b'c'; 100_000]);
     let parent = volume.path().join("parent");
     fs::create_dir(&parent).unwrap();
     run("chattr", |chattr| chattr.arg("+C").arg(&parent));

@@ -6,7 +6,7 @@ use calve_core::{CloneVerification, Strategy};
 use calve_testkit::{FileSystem, Tree, Volume, assert_same, fingerprint};
 use fs_err as fs;
 
-use crate::cloning::{assert_holds, clone, clone_with, options, refused};
+use crate::cloning::{assert_holds, clone, clone_with, only, options, refused};
 
 /// Compares two entries that are no directories, by way of directories that hold them alone.
 fn assert_same_entry(a: &Path, b: &Path) {
@@ -83,14 +83,8 @@ fn a_link_to_a_directory_is_a_link_and_with_a_slash_the_directory() {
     assert_eq!(fs::read_link(volume.path().join("a")).unwrap(), Path::new("directory"));
     assert!(fs::symlink_metadata(volume.path().join("b")).unwrap().is_dir());
     assert_holds(volume.path(), &["directory", "link", "a", "b"]);
-}
-
-#[test]
-fn what_only_trees_have_is_refused_to_a_file() {
-    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
-    Tree::new(volume.path()).file("file", "1");
-    let snapshot = crate::cloning::only(Strategy::Snapshot);
-    let error = refused(&snapshot, volume.path().join("file"), volume.path().join("dst"));
+    // What only trees have is refused to a file.
+    let error = refused(&only(Strategy::Snapshot), volume.path().join("directory/file"), volume.path().join("dst"));
     assert!(error.to_string().contains("not a directory"), "{error}");
-    assert_holds(volume.path(), &["file"]);
+    assert_holds(volume.path(), &["directory", "link", "a", "b"]);
 }

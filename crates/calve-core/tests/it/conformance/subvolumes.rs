@@ -10,7 +10,7 @@ use calve_testkit::{
 use fs_err as fs;
 
 use crate::child;
-use crate::cloning::{assert_holds, clone, clone_with, is_subvolume, only, options, refused, run, subvolume};
+use crate::cloning::{assert_holds, clone, clone_with, is_subvolume, only, options, refused, run, subvolume, verified};
 use calve_core::report::WarningCode;
 
 const NESTED: [&str; 4] =
@@ -147,9 +147,8 @@ fn a_staged_snapshot_is_private() {
     subvolume(&src);
     calve_testkit::wide(src.join("many"), 2_000);
     Tree::new(&src).acl("", "u::rwx,u:7:r-x,g::r-x,m::rwx,o::r-x,d:u::rwx,d:g::r-x,d:o::---").mtime("", 77, 7);
-    let mut options = only(Strategy::Snapshot);
     // Which takes a while.
-    options.verify = calve_core::CloneVerification::Contents;
+    let options = verified(Strategy::Snapshot);
     let directory = volume.path().join("place");
     fs::create_dir(&directory).unwrap();
     let mut seen = std::collections::BTreeMap::<u32, usize>::new();

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use calve_core::report::WarningCode;
-use calve_core::{CloneReport, CloneVerification, Strategy};
+use calve_core::{CloneReport, Strategy};
 use calve_testkit::{Aspect, FileSystem, Tree, Volume, assert_same, assert_same_except};
 use rustix::fs::Stat;
 
-use crate::cloning::{clone_with, only};
+use crate::cloning::{clone_with, verified};
 
 /// A second after January 2038, and one before 1901.
 const FAR: [i64; 2] = [2_200_000_000, -2_200_000_000];
@@ -19,9 +19,7 @@ fn limited() -> [Option<Volume>; 2] {
 }
 
 fn copied(src: &Path, dst: &Path) -> CloneReport {
-    let mut options = only(Strategy::Copy);
-    options.verify = CloneVerification::Contents;
-    let report = clone_with(&options, src, dst);
+    let report = clone_with(&verified(Strategy::Copy), src, dst);
     assert_same_except(src, dst, &[Aspect::Times]);
     report
 }
@@ -78,7 +76,6 @@ fn roots_have_times_too() {
     Tree::new(&src).file("file", "1").mtime("file", FAR[0], 0).mtime("", FAR[0], 0);
     let [_, Some(volume)] = limited() else { return };
     assert_eq!(lost(&copied(&src, &volume.path().join("dst"))).unwrap().0, "2 entries");
-    let mut options = only(Strategy::Copy);
-    options.verify = CloneVerification::Contents;
-    assert_eq!(lost(&clone_with(&options, &file, volume.path().join("one"))).unwrap().0, "one entry");
+    let one = clone_with(&verified(Strategy::Copy), &file, volume.path().join("one"));
+    assert_eq!(lost(&one).unwrap().0, "one entry");
 }

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use calve_core::{Choice, CloneOptions, CloneVerification, Error, Strategy, clone_tree};
+use calve_core::{CloneOptions, Error, Strategy, clone_tree};
 use calve_testkit::{FileSystem, Volume, few_rounds, fingerprint, rounds};
 use fs_err as fs;
 
 use super::attacker::{Attack, SECRET, outside};
-use crate::cloning::{names_in, options};
+use crate::cloning::{names_in, only, verified};
 
 const CLONES: usize = 10_000;
 /// So many are made however long it takes.
@@ -84,22 +84,15 @@ fn assert_is_about_the_source(error: &Error, src: &Path) {
     }
 }
 
-fn by(strategy: Strategy) -> CloneOptions {
-    options(|options| options.strategy = Choice::Only(strategy))
-}
-
 #[test]
 #[cfg_attr(like_macos, ignore = "the stand-in for clonefile is slow")]
 fn a_copy_of_a_tree_under_attack_has_nothing_from_outside() {
-    let verified = options(|options| {
-        options.strategy = Choice::Only(Strategy::Copy);
-        options.verify = CloneVerification::Contents;
-    });
-    attacked(FileSystem::Tmpfs, &[by(Strategy::Copy), by(Strategy::Copy), by(Strategy::Copy), verified]);
+    let copy = only(Strategy::Copy);
+    attacked(FileSystem::Tmpfs, &[copy.clone(), copy.clone(), copy, verified(Strategy::Copy)]);
 }
 
 #[test]
 #[cfg_attr(like_macos, ignore = "the stand-in for clonefile is slow")]
 fn reflinks_and_hard_links_of_a_tree_under_attack_have_nothing_from_outside() {
-    attacked(FileSystem::Xfs, &[CloneOptions::default(), by(Strategy::Reflink), by(Strategy::Hardlink)]);
+    attacked(FileSystem::Xfs, &[CloneOptions::default(), only(Strategy::Reflink), only(Strategy::Hardlink)]);
 }

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use calve_core::options::Background;
-use calve_core::{CancelToken, Error, RemovalWait, RemoveOptions, reap, remove_tree};
+use calve_core::{CancelToken, Error, RemoveOptions, reap, remove_tree};
 use calve_testkit::{FileSystem, Tree, Volume, fingerprint, rounds};
 use fs_err as fs;
 
 use super::attacker::{Attack, outside};
+use crate::cloning::waiting;
 
 const ROUNDS: usize = 2_000;
 const MOST_SECONDS: usize = 15;
@@ -53,16 +54,13 @@ fn attacked(mut remove: impl FnMut(&Path, &Path) -> Result<(), Error>) {
 
 #[test]
 fn removing_a_tree_under_attack_deletes_nothing_outside() {
-    let mut options = RemoveOptions::default();
-    options.wait = RemovalWait::Yes;
-    attacked(|tree, _| remove_tree(tree, &options).map(|_| ()));
+    attacked(|tree, _| remove_tree(tree, &waiting()).map(|_| ()));
 }
 
 /// With so many threads each has one directory open, and finds the one above again from below.
 #[test]
 fn finding_the_way_back_up_under_attack_leads_nowhere_else() {
-    let mut options = RemoveOptions::default();
-    options.wait = RemovalWait::Yes;
+    let mut options = waiting();
     options.threads = std::num::NonZeroUsize::new(64);
     attacked(|tree, _| remove_tree(tree, &options).map(|_| ()));
 }

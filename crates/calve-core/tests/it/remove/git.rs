@@ -28,11 +28,14 @@ fn repository() -> Option<(tempfile::TempDir, std::path::PathBuf)> {
 }
 
 #[test]
-fn a_removed_tree_does_not_show() {
+fn a_removed_tree_does_not_show_nor_its_lock_when_only_that_is_left() {
     let Some((_folder, repository)) = repository() else { return };
     Tree::new(repository.join("build")).file("a/b", "1").file("c", "2");
-    remove(repository.join("build"), &RemoveOptions::default());
+    let trashed = remove(repository.join("build"), &RemoveOptions::default()).trashed.unwrap();
     assert!(names_in(&repository).iter().any(|name| name.starts_with(".calve-trash-")));
+    assert_eq!(status(&repository), "");
+    fs::remove_dir_all(repository.join(&trashed.name)).unwrap();
+    assert!(names_in(&repository).iter().any(|name| name.ends_with(".lock")));
     assert_eq!(status(&repository), "");
 }
 
@@ -93,14 +96,4 @@ fn an_ignore_file_with_another_name_elsewhere_is_not_written_to() {
     let changes = before.changes(&fingerprint(repository.join(".git/info")));
     assert!(changes.iter().all(|change| change.contains("kept")), "{changes:?}");
     assert_holds(&repository, &[".git", "kept"]);
-}
-
-#[test]
-fn a_staged_clone_of_a_killed_run_does_not_show_either_when_only_its_lock_is_left() {
-    let Some((_folder, repository)) = repository() else { return };
-    Tree::new(repository.join("build")).file("a", "1");
-    let trashed = remove(repository.join("build"), &RemoveOptions::default()).trashed.unwrap();
-    fs::remove_dir_all(repository.join(&trashed.name)).unwrap();
-    assert!(names_in(&repository).iter().any(|name| name.ends_with(".lock")));
-    assert_eq!(status(&repository), "");
 }

@@ -12,16 +12,9 @@ mod trash;
 
 use std::path::Path;
 
-use calve_core::options::Background;
-use calve_core::report::ReapReport;
-use calve_core::{CancelToken, Error, RemovalWait, RemoveOptions, RemoveReport, reap, remove_tree};
-use fs_err as fs;
+use calve_core::{Error, RemoveOptions, RemoveReport, remove_tree};
 
-fn waiting() -> RemoveOptions {
-    let mut options = RemoveOptions::default();
-    options.wait = RemovalWait::Yes;
-    options
-}
+use crate::cloning::{reap_in, waiting};
 
 #[track_caller]
 fn remove(path: impl AsRef<Path>, options: &RemoveOptions) -> RemoveReport {
@@ -37,9 +30,4 @@ fn refused(path: impl AsRef<Path>, options: &RemoveOptions) -> Error {
         Err(error) => error,
         Ok(report) => panic!("`{}` was removed: {report:?}", path.as_ref().display()),
     }
-}
-
-fn reap_in(directory: &Path) -> ReapReport {
-    let parent = fs::File::open(directory).unwrap();
-    reap(parent.into_parts().0.into(), directory, Background::No, &CancelToken::default()).unwrap()
 }

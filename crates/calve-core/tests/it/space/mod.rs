@@ -7,8 +7,10 @@ mod usage;
 
 use std::path::Path;
 
-use calve_core::space::{DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, dedupe, disk_usage};
+use calve_core::space::{DedupeMode, DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, dedupe, disk_usage};
 use calve_testkit::{FileSystem, Volume};
+
+use crate::cloning::used;
 
 fn usage(paths: &[&Path]) -> DiskUsage {
     disk_usage(paths, &DiskUsageOptions::default()).unwrap()
@@ -22,14 +24,20 @@ fn plain() -> DedupeOptions {
     DedupeOptions::default()
 }
 
+fn dry() -> DedupeOptions {
+    let mut options = plain();
+    options.mode = DedupeMode::DryRun;
+    options
+}
+
+/// Shares `dst` with `src`, which does not change.
+fn share_with(src: &Path, dst: &Path) -> DedupeReport {
+    let mut options = plain();
+    options.against = vec![src.to_path_buf()];
+    dedupe(&[dst], &options).unwrap()
+}
+
 /// The two that can share after the fact.
 fn volumes() -> impl Iterator<Item = Volume> {
     [FileSystem::Xfs, FileSystem::Btrfs].into_iter().filter_map(Volume::new)
-}
-
-/// Used bytes, after the deletions in the background.
-fn used(volume: &Volume) -> u64 {
-    volume.settle();
-    let status = rustix::fs::statvfs(volume.path()).unwrap();
-    (status.f_blocks - status.f_bfree) * status.f_frsize
 }

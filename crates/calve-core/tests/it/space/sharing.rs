@@ -4,12 +4,12 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use calve_core::report::LeftReason;
-use calve_core::space::{DedupeMode, DedupeReport};
-use calve_core::{CloneOptions, Error, clone_tree};
+use calve_core::space::DedupeReport;
+use calve_core::{CloneOptions, clone_tree};
 use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything, fingerprint, rounds, spawn_written};
 use fs_err as fs;
 
-use super::{plain, share, usage, used, volumes};
+use super::{dry, plain, share, share_with, usage, used, volumes};
 use crate::cloning::run;
 use crate::extents::extents;
 
@@ -115,9 +115,7 @@ fn a_dry_run_changes_nothing_and_says_what_would_be_shared() {
         files(&a, 1);
         files(&b, 1);
         volume.settle();
-        let mut options = plain();
-        options.mode = DedupeMode::DryRun;
-        let would = calve_core::space::dedupe(&[&a, &b], &options).unwrap();
+        let would = calve_core::space::dedupe(&[&a, &b], &dry()).unwrap();
         assert!(!is_shared(&a.join("folder/4096 bytes")));
         let did = share(&[&a, &b]);
         assert_eq!((would.shared.files, would.shared.bytes), (did.shared.files, did.shared.bytes));
@@ -132,19 +130,10 @@ fn only_what_is_in_the_other_tree_is_shared_with_it() {
         Tree::new(volume.path().join("base")).file("x", &content);
         let root = volume.path().join("mine");
         Tree::new(&root).file("y", &content).file("p", &only_here).file("q", &only_here);
-        let mut options = plain();
-        options.against = vec![volume.path().join("base")];
-        let report = calve_core::space::dedupe(&[&root], &options).unwrap();
+        let report = share_with(&volume.path().join("base"), &root);
         assert_eq!(report.shared.files, 1, "{report:?}");
         assert!(is_shared(&root.join("y")) && !is_shared(&root.join("p")));
     }
-}
-
-/// Shares `dst` with `src`, which does not change.
-fn share_with(src: &Path, dst: &Path) -> DedupeReport {
-    let mut options = plain();
-    options.against = vec![src.to_path_buf()];
-    calve_core::space::dedupe(&[dst], &options).unwrap()
 }
 
 #[test]
@@ -264,38 +253,24 @@ fn a_tree_against_itself_counts_once() {
 }
 
 #[test]
-fn append_only_files_are_shared_as_a_dry_run_says() {
+fn append_only_files_are_shared_and_immutable_ones_left_alone_as_a_dry_run_says() {
     for volume in volumes() {
-        let [a, b] = ["a", "b"].map(|name| volume.path().join(name));
-        let content = SplitMix64::new(1).bytes(50_000);
-        Tree::new(&a).file("x", &content);
-        Tree::new(&b).file("x", &content);
-        crate::cloning::run("chattr", |command| command.arg("+a").arg(b.join("x")));
-        let mut dry = plain();
-        dry.mode = calve_core::space::DedupeMode::DryRun;
-        dry.against = vec![a.clone()];
-        let reports = [calve_core::space::dedupe(&[&b], &dry).unwrap(), share_with(&a, &b)];
-        crate::cloning::run("chattr", |command| command.arg("-a").arg(b.join("x")));
-        assert_eq!(reports.map(|report| (report.shared.files, report.left_alone)), [(1, vec![]), (1, vec![])]);
-    }
-}
-
-#[test]
-fn immutable_files_are_left_alone_and_said_to_be() {
-    for volume in volumes() {
-        let [a, b] = ["a", "b"].map(|name| volume.path().join(name));
-        let content = SplitMix64::new(1).bytes(50_000);
-        Tree::new(&a).file("x", &content);
-        Tree::new(&b).file("x", &content);
-        crate::cloning::run("chattr", |command| command.arg("+i").arg(b.join("x")));
-        let mut dry = plain();
-        dry.mode = calve_core::space::DedupeMode::DryRun;
-        dry.against = vec![a.clone()];
-        let reports = [calve_core::space::dedupe(&[&b], &dry).unwrap(), share_with(&a, &b)];
-        crate::cloning::run("chattr", |command| command.arg("-i").arg(b.join("x")));
-        for report in reports {
-            assert!(report.left_alone.iter().any(|left| left.reason == LeftReason::Immutable), "{report:?}");
-            assert_eq!(report.shared.files, 0);
+        for (flag, shared) in [("a", 1), ("i", 0)] {
+            let [a, b] = ["a", "b"].map(|name| volume.path().join(flag).join(name));
+            let content = SplitMix64::new(1).bytes(50_000);
+            Tree::new(&a).file("x", &content);
+            Tree::new(&b).file("x", &content);
+            run("chattr", |command| command.arg(format!("+{flag}")).arg(b.join("x")));
+            let mut dry = dry();
+            dry.against = vec![a.clone()];
+            let reports = [calve_core::space::dedupe(&[&b], &dry).unwrap(), share_with(&a, &b)];
+            run("chattr", |command| command.arg(format!("-{flag}")).arg(b.join("x")));
+            for report in reports {
+                let left: Vec<_> = report.left_alone.iter().map(|left| &left.reason).collect();
+                assert_eq!(report.shared.files, shared, "{report:?}");
+                assert_eq!(left.contains(&&LeftReason::Immutable), shared == 0, "{report:?}");
+                assert!(shared == 0 || left.is_empty(), "{report:?}");
+            }
         }
     }
 }
@@ -311,17 +286,6 @@ fn a_running_program_is_shared_like_any_file() {
         running.kill().unwrap();
         running.wait().unwrap();
         assert_eq!(report.shared.files, 1, "{report:?}");
-    }
-}
-
-#[test]
-fn elsewhere_it_is_refused_with_what_would_help() {
-    for file_system in [FileSystem::Ext4, FileSystem::Tmpfs] {
-        let Some(volume) = Volume::new(file_system) else { return };
-        Tree::new(volume.path().join("t")).file("a", "x").file("b", "x");
-        let error = calve_core::space::dedupe(&[volume.path()], &plain()).unwrap_err();
-        assert!(matches!(error, Error::NoDedupe { .. }), "{error}");
-        assert_eq!(error.remedy(), Some(calve_core::error::Remedy::MoveToSharingFileSystem));
     }
 }
 

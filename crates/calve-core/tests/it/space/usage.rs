@@ -8,11 +8,15 @@ use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything, node_modul
 use fs_err as fs;
 
 use super::{share, usage, used};
+use crate::cloning::{run, subvolume};
 
 const ALL: [FileSystem; 4] = [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs, FileSystem::Tmpfs];
 
-fn delete(path: &Path) {
-    crate::cloning::run("rm", |command| command.arg("-rf").arg(path));
+/// Deletes a tree, and returns how many bytes that has freed.
+fn freed(volume: &Volume, tree: &Path) -> u64 {
+    let before = used(volume);
+    run("rm", |command| command.arg("-rf").arg(tree));
+    before - used(volume)
 }
 
 /// One in a hundred, and what a file system allocates at a time.
@@ -36,17 +40,11 @@ fn what_deleting_frees_is_what_it_was_said_to_free() {
         volume.settle();
         let one = usage(&[&b]).total;
         let two = usage(&[&b, &c]);
-        let before = used(&volume);
-        delete(&b);
-        let between = used(&volume);
-        agrees(&one, before - between, name);
-        delete(&c);
-        agrees(&two.total, before - used(&volume), name);
+        let first = freed(&volume, &b);
+        agrees(&one, first, name);
+        agrees(&two.total, first + freed(&volume, &c), name);
         assert_eq!(two.paths.len(), 2);
-        let left = usage(&[&a]).total;
-        let before = used(&volume);
-        delete(&a);
-        agrees(&left, before - used(&volume), name);
+        agrees(&usage(&[&a]).total, freed(&volume, &a), name);
     }
 }
 
@@ -64,9 +62,7 @@ fn thousands_of_inodes_are_within_the_bounds_to_the_byte() {
         }
         volume.settle();
         let found = usage(&[&root]).total;
-        let before = used(&volume);
-        delete(&root);
-        let freed = before - used(&volume);
+        let freed = freed(&volume, &root);
         assert!(found.frees_min <= freed && freed <= found.frees_max, "{options}: freed {freed} {found:?}");
         assert!(found.frees_max - found.frees_min < 64 << 20, "{found:?}");
     }
@@ -81,9 +77,7 @@ fn without_sharing_the_figure_is_exact() {
         volume.settle();
         let found = usage(&[&root]).total;
         assert_eq!(found.frees_min, found.frees_max);
-        let before = used(&volume);
-        delete(&root);
-        assert_eq!(found.frees_min, before - used(&volume), "{}", file_system.name());
+        assert_eq!(found.frees_min, freed(&volume, &root), "{}", file_system.name());
     }
 }
 
@@ -122,7 +116,7 @@ fn on_btrfs_the_exclusive_bytes_are_those_of_its_own_program() {
     volume.settle();
     share(&[&a, &b]);
     volume.settle();
-    let output = crate::cloning::run("btrfs", |command| command.args(["filesystem", "du", "-s", "--raw"]).arg(&a));
+    let output = run("btrfs", |command| command.args(["filesystem", "du", "-s", "--raw"]).arg(&a));
     let mut fields = output.lines().last().unwrap().split_whitespace().map(|field| field.parse::<u64>().ok());
     let exclusive = fields.nth(1).unwrap().unwrap();
     assert_eq!(usage(&[&a]).total.exclusive, exclusive, "{output}");
@@ -208,15 +202,9 @@ fn on_btrfs_no_more_is_freed_than_was_said() {
         make(&root);
         volume.settle();
         let found = usage(&[&root]).total;
-        let before = used(&volume);
-        delete(&root);
-        let freed = before - used(&volume);
+        let freed = freed(&volume, &root);
         assert!(found.frees_min <= freed && freed <= found.frees_max, "{what}: freed {freed}, {found:?}");
     }
-}
-
-fn subvolume(root: &Path) {
-    crate::cloning::run("btrfs", |command| command.args(["-q", "subvolume", "create"]).arg(root));
 }
 
 #[test]
@@ -230,9 +218,7 @@ fn on_ext4_equal_attributes_are_freed_with_the_last_file_that_has_them() {
     volume.settle();
     for root in [a, b] {
         let found = usage(&[&root]).total;
-        let before = used(&volume);
-        delete(&root);
-        let freed = before - used(&volume);
+        let freed = freed(&volume, &root);
         assert!(found.frees_min < found.frees_max, "{found:?}");
         assert!(found.frees_min <= freed && freed <= found.frees_max, "freed {freed}, {found:?}");
     }
@@ -254,25 +240,23 @@ fn compressed_and_partly_used_extents_are_told_as_they_lie_on_the_disk() {
     volume.settle();
     let (one, both) = (usage(&[&a]).total, usage(&[&a, &b]).total);
     assert!(both.apparent > 20 << 20 && both.frees_data.unwrap() < 8 << 20, "{both:?}");
-    let before = used(&volume);
-    delete(&a);
-    let between = used(&volume);
-    agrees(&one, before - between, "compressed, one");
+    let first = freed(&volume, &a);
+    agrees(&one, first, "compressed, one");
     let rest = usage(&[&b]).total;
-    delete(&b);
-    agrees(&rest, between - used(&volume), "compressed, the other");
-    agrees(&both, before - used(&volume), "compressed, both");
+    let second = freed(&volume, &b);
+    agrees(&rest, second, "compressed, the other");
+    agrees(&both, first + second, "compressed, both");
 }
 
 #[test]
 fn a_snapshot_keeps_what_its_source_has() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
-    let subvolume = volume.path().join("subvolume");
-    crate::cloning::run("btrfs", |command| command.args(["subvolume", "create"]).arg(&subvolume));
-    Tree::new(&subvolume).file("a", SplitMix64::new(1).bytes(4 << 20));
+    let source = volume.path().join("subvolume");
+    subvolume(&source);
+    Tree::new(&source).file("a", SplitMix64::new(1).bytes(4 << 20));
     volume.settle();
-    clone_tree(&subvolume, &volume.path().join("snapshot"), &CloneOptions::default()).unwrap();
+    clone_tree(&source, &volume.path().join("snapshot"), &CloneOptions::default()).unwrap();
     volume.settle();
-    let found = usage(&[&subvolume]).total;
+    let found = usage(&[&source]).total;
     assert!(found.frees_max < 1 << 20 && found.shared_outside_min == 4 << 20, "{found:?}");
 }

@@ -1,21 +1,20 @@
 //! What happens to spares, and to those who use them, that should not.
 
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Barrier;
 
 use calve_core::options::{Decision, SpareUse};
 use calve_core::spares::{Readiness, SpareOptions, SpareOrigin, SpareSource, Spares};
 use calve_core::{Choice, Error, ExistingDestination, Requirement, Selection, Strategy, clone_tree, plan};
 use calve_testkit::{
-    BindMount, FileSystem, SplitMix64, Tree, UnprivilegedUser, Volume, assert_same, fingerprint, node_modules_like,
-    require_program, require_root, rounds,
+    BindMount, FileSystem, SplitMix64, Tree, Volume, assert_same, fingerprint, node_modules_like, require_program,
+    require_root, rounds,
 };
 use fs_err as fs;
 
 use super::{DISKS, SpareFixture, foreground};
 use crate::cloning::{assert_holds, names_in, only, options};
+use crate::script::{Script, python};
 
 /// On ext4, with a small source of which there are spares.
 fn with_spares(count: usize) -> Option<SpareFixture> {
@@ -49,22 +48,29 @@ impl SpareFixture {
 }
 
 #[test]
-fn a_spare_from_before_the_last_boot_is_not_used() {
+fn a_spare_that_does_not_fit_is_thrown_away() {
     let Some(fixture) = with_spares(1) else { return };
-    fixture.change_record(8, b"otherone");
-    assert_eq!(fixture.standing(), [(Readiness::Stale, Some("it was built before the system was started"))]);
-    assert_eq!(fixture.refusal("dst"), "it was built before the system was started");
-    assert_eq!(fixture.refill(), (1, 1));
-    fixture.claim("again");
-}
-
-#[test]
-fn a_spare_from_the_future_is_not_used() {
-    let Some(fixture) = with_spares(1) else { return };
-    fixture.change_record(8 + 8 + 8 * 2, &(u64::MAX / 4).to_le_bytes());
-    assert_eq!(fixture.refusal("dst"), "the clock was set back after it was built");
-    assert_eq!(fixture.refill(), (1, 1));
-    fixture.claim("again");
+    type Change = fn(&SpareFixture);
+    let changes: [(&str, Change); 3] = [
+        ("it was built before the system was started", |fixture| {
+            fixture.change_record(8, b"otherone");
+            let expected = Some("it was built before the system was started");
+            assert_eq!(fixture.standing(), [(Readiness::Stale, expected)]);
+        }),
+        ("the clock was set back after it was built", |fixture| {
+            fixture.change_record(8 + 8 + 8 * 2, &(u64::MAX / 4).to_le_bytes());
+        }),
+        ("more than a quarter of the source has changed since it was built", |fixture| {
+            (0..400).for_each(|number| fs::write(fixture.src().join(format!("new-{number}")), "1").unwrap());
+        }),
+    ];
+    for (number, (expected, change)) in changes.into_iter().enumerate() {
+        change(&fixture);
+        assert_eq!(fixture.refusal(&format!("dst-{number}")), expected);
+        assert_eq!(fixture.refill(), (1, 1));
+        fixture.claim(&format!("again-{number}"));
+        assert_eq!(fixture.refill(), (1, 0));
+    }
 }
 
 #[test]
@@ -130,21 +136,19 @@ fn a_file_system_that_was_mounted_again_gets_no_old_spare() {
         let (Some(outer), Some(inner)) = (SpareFixture::new(file_system), Volume::new(file_system)) else { return };
         fs::create_dir(outer.path("mount")).unwrap();
         Tree::new(inner.path()).file("src/a", "1");
-        let spares = Spares::at(inner.path().join("spares"));
         let at_mount = |name: &str| outer.path("mount").join(name);
         let through_mount = || {
-            let _mount = calve_testkit::BindMount::new(inner.path(), outer.path("mount"));
+            let _mount = BindMount::new(inner.path(), outer.path("mount"));
             let options = SpareOptions::default();
             Spares::at(at_mount("spares")).add(&SpareOrigin::Directory(at_mount("src")), &options).unwrap();
             Spares::at(at_mount("spares")).refill(&foreground()).unwrap();
         };
         through_mount();
-        let _mount = calve_testkit::BindMount::new(inner.path(), outer.path("mount"));
+        let _mount = BindMount::new(inner.path(), outer.path("mount"));
         let using = options(|options| options.spares = Some(SpareUse::kept_in(at_mount("spares"))));
         let report = clone_tree(&at_mount("src"), &at_mount("dst"), &using).unwrap();
         let reason = &report.refused.iter().find(|refusal| refusal.strategy == Strategy::Spare).unwrap().reason;
         assert!(reason.starts_with("the source's file system, or its own, was mounted again"), "{reason}");
-        drop(spares);
     }
 }
 
@@ -192,7 +196,6 @@ fn a_store_of_somebody_else_is_not_used() {
     std::os::unix::fs::chown(fixture.home(), Some(12345), None).unwrap();
     assert!(fixture.refusal("dst").starts_with("the spares cannot be reached: "), "{}", fixture.refusal("dst-2"));
     assert!(matches!(fixture.spares.refill(&foreground()), Err(Error::Io { .. })));
-    let _ = UnprivilegedUser;
 }
 
 #[test]
@@ -297,17 +300,6 @@ fn claims_of_several_spares_do_not_meet() {
         }
     });
     assert_eq!(fixture.spare_directories(), [] as [PathBuf; 0]);
-}
-
-#[test]
-fn a_spare_of_which_more_than_a_quarter_differs_is_thrown_away() {
-    let Some(fixture) = with_spares(1) else { return };
-    for number in 0..400 {
-        fs::write(fixture.src().join(format!("new-{number}")), "1").unwrap();
-    }
-    assert_eq!(fixture.refusal("dst"), "more than a quarter of the source has changed since it was built");
-    assert_eq!(fixture.refill(), (1, 1));
-    fixture.claim("again");
 }
 
 #[test]
@@ -426,19 +418,15 @@ fn a_requirement_that_is_refused_says_why_no_spare_meets_it() {
     assert_eq!(refused(Requirement::Cow, &fixture.src()), [written(), written()]);
     let none = || spare("there is no spare of this source");
     assert_eq!(refused(Requirement::Instant, &fixture.path("elsewhere")), [none(), none()]);
-}
-
-#[test]
-fn a_spare_can_be_insisted_on() {
-    let Some(fixture) = with_spares(1) else { return };
+    // A spare can be insisted on.
     let mut options = only(Strategy::Spare);
     options.spares = Some(SpareUse::kept_in(fixture.home()));
-    assert_eq!(clone_tree(&fixture.src(), &fixture.path("place/a"), &options).unwrap().strategy, Strategy::Spare);
-    let error = clone_tree(&fixture.src(), &fixture.path("place/b"), &options).unwrap_err();
-    assert!(error.to_string().contains("no spare is ready"), "{error}");
-    Tree::new(fixture.path("elsewhere")).file("a", "1");
-    let error = clone_tree(&fixture.path("elsewhere"), &fixture.path("place/b"), &options).unwrap_err();
-    assert!(error.to_string().contains("there is no spare of this source"), "{error}");
+    let insisted = |src: &str, dst: &str| clone_tree(&fixture.path(src), &fixture.path(dst), &options);
+    assert_eq!(insisted("src", "place/a").unwrap().strategy, Strategy::Spare);
+    for (src, reason) in [("src", "no spare is ready"), ("elsewhere", "there is no spare of this source")] {
+        let error = insisted(src, "place/b").unwrap_err();
+        assert!(error.to_string().contains(reason), "{error}");
+    }
     assert_holds(fixture.path("place"), &["a"]);
 }
 
@@ -500,7 +488,7 @@ fn what_cannot_be_checked_gets_no_spares() {
     fs::remove_dir_all(fixture.src()).unwrap();
     let Some(other) = Volume::new(FileSystem::Ext4) else { return };
     Tree::new(fixture.src()).dir("below");
-    let _mount = calve_testkit::BindMount::new(other.path(), fixture.path("src/below"));
+    let _mount = BindMount::new(other.path(), fixture.path("src/below"));
     assert!(refusal(&fixture).contains("another file system is mounted, or another subvolume is, below it"));
 }
 
@@ -531,37 +519,25 @@ for line in sys.stdin:
         node_modules_like(fixture.src(), 60);
         Tree::new(fixture.src()).file("mapped", vec![0; 40_000]);
         let mut random = SplitMix64::new(5);
-        let mut command = Command::new("python3");
-        command.args(["-c", WRITER]).arg(fixture.path("src/mapped")).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut writer = command.spawn().unwrap();
-        let (mut input, mut output) = (writer.stdin.take().unwrap(), BufReader::new(writer.stdout.take().unwrap()));
-        let mut line = String::new();
-        let mut wait = |line: &mut String| {
-            line.clear();
-            output.read_line(line).unwrap();
-        };
-        wait(&mut line);
+        let mut writer = Script::start(python(WRITER).arg(fixture.path("src/mapped")));
+        writer.wait_for("mapped");
         fixture.add(1);
         for round in 0..15 {
-            writeln!(input, "go").unwrap();
-            // The stores go on while a spare is built, and the next ones come after it.
-            let overlap = random.below(2) == 0;
-            if !overlap {
-                wait(&mut line);
-            }
+            writer.tell(b"go");
             let name = format!("clone-{round}");
-            if overlap {
+            // The stores go on while a spare is built, and the next ones come after it.
+            if random.below(2) == 0 {
                 clone_tree(&fixture.src(), &fixture.path("place").join(&name), &fixture.options()).unwrap();
                 fixture.refill();
-                wait(&mut line);
+                writer.wait_for("stored");
             } else {
+                writer.wait_for("stored");
                 fixture.clone(&name);
                 fixture.refill();
             }
             fs::remove_dir_all(fixture.path("place").join(&name)).unwrap();
         }
-        drop(input);
-        assert!(writer.wait().unwrap().success());
+        writer.end();
         fixture.claim("last");
     }
 }

@@ -2,25 +2,19 @@
 
 use std::collections::HashMap;
 use std::ffi::CString;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use calve_core::Strategy;
-use calve_testkit::{FileSystem, SplitMix64, few_rounds, node_modules_like, require_program, rounds};
+use calve_testkit::{SplitMix64, few_rounds, node_modules_like, require_program, rounds};
 use fs_err as fs;
 
 use super::{DISKS, SpareFixture};
+use crate::script::{Script, python};
 
-/// A process that keeps every file mapped that it has ever written to, and writes through the mapping.
-pub(crate) struct Mapper {
-    process: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
+/// A program that keeps every file mapped that it has ever written to, and writes through the mapping.
 const MAPPER: &str = "\
 import mmap, os, sys
 maps = {}
@@ -35,32 +29,6 @@ for line in sys.stdin.buffer:
     sys.stdout.write('written\\n')
     sys.stdout.flush()
 ";
-
-impl Mapper {
-    pub(crate) fn start() -> Self {
-        let mut command = Command::new("python3");
-        command.args(["-c", MAPPER]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
-        let (input, output) = (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()));
-        Self { process, input, output }
-    }
-
-    fn store(&mut self, path: &Path, at: u64, value: u8) {
-        self.input.write_all(path.as_os_str().as_bytes()).unwrap();
-        writeln!(self.input, " {at} {value}").unwrap();
-        self.input.flush().unwrap();
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        assert_eq!(line, "written\n");
-    }
-}
-
-impl Drop for Mapper {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 /// The kinds of edits that remove no name.
 pub(crate) const IN_PLACE: [u64; 12] = [0, 2, 3, 4, 5, 6, 8, 9, 13, 14, 16, 18];
@@ -94,16 +62,27 @@ fn inventory(root: &Path) -> Inventory {
 }
 
 pub(crate) struct Editor {
-    pub(crate) root: PathBuf,
+    root: PathBuf,
     pub(crate) random: SplitMix64,
-    pub(crate) mapper: Mapper,
+    mapper: Script,
     /// The kinds of edits; `None` for all.
     pub(crate) only: Option<&'static [u64]>,
-    pub(crate) next_name: u64,
+    next_name: u64,
     pub(crate) kinds: HashMap<&'static str, u32>,
 }
 
 impl Editor {
+    pub(crate) fn of(root: PathBuf, seed: u64) -> Self {
+        let (random, mapper) = (SplitMix64::new(seed), Script::start(&mut python(MAPPER)));
+        Self { root, random, mapper, only: None, next_name: 0, kinds: HashMap::new() }
+    }
+
+    /// Stores a byte through a mapping.
+    fn store(&mut self, path: &Path, at: u64, value: u8) {
+        self.mapper.tell(&[path.as_os_str().as_bytes(), format!(" {at} {value}").as_bytes()].concat());
+        self.mapper.wait_for("written");
+    }
+
     fn name(&mut self) -> String {
         self.next_name += 1;
         format!("new-{}", self.next_name)
@@ -165,7 +144,7 @@ impl Editor {
             8 | 9 => {
                 if fs::metadata(&file).unwrap().len() > 0 {
                     let (at, value) = (self.random.below(100_000), self.random.below(256) as u8);
-                    self.mapper.store(&file, at, value);
+                    self.store(&file, at, value);
                 }
                 "mapped store"
             }
@@ -294,44 +273,33 @@ fn no_spare_differs_after_random_edits() {
         return;
     }
     for file_system in DISKS {
-        edited(file_system);
-    }
-}
-
-fn edited(file_system: FileSystem) {
-    let Some(fixture) = SpareFixture::new(file_system) else { return };
-    node_modules_like(fixture.src(), 300);
-    let mut editor = Editor {
-        root: fixture.src(),
-        random: SplitMix64::new(7),
-        mapper: Mapper::start(),
-        only: None,
-        next_name: 0,
-        kinds: HashMap::new(),
-    };
-    fixture.add(1);
-    let (mut done, mut round, mut handed_over, mut updated) = (0, 0, 0, 0);
-    while done < edits() {
-        for _ in 0..editor.random.below(12) {
+        let Some(fixture) = SpareFixture::new(file_system) else { return };
+        node_modules_like(fixture.src(), 300);
+        let mut editor = Editor::of(fixture.src(), 7);
+        fixture.add(1);
+        let (mut done, mut round, mut handed_over, mut updated) = (0, 0, 0, 0);
+        while done < edits() {
+            for _ in 0..editor.random.below(12) {
+                editor.edit();
+                done += 1;
+            }
+            round += 1;
+            let name = format!("clone-{round}");
+            // Fails if anything differs.
+            let report = fixture.clone(&name);
+            handed_over += u64::from(report.strategy == Strategy::Spare);
+            updated += report.spare.map_or(0, |spare| spare.entries_updated);
+            fs::remove_dir_all(fixture.path("place").join(&name)).unwrap();
+            // Sometimes there is trouble right before the next one is built, and right after.
             editor.edit();
-            done += 1;
+            let report = fixture.spares.refill(&super::foreground()).unwrap();
+            assert!(report.failures.is_empty(), "{:?}", report.failures);
+            editor.edit();
+            done += 2;
         }
-        round += 1;
-        let name = format!("clone-{round}");
-        // Fails if anything differs.
-        let report = fixture.clone(&name);
-        handed_over += u64::from(report.strategy == Strategy::Spare);
-        updated += report.spare.map_or(0, |spare| spare.entries_updated);
-        fs::remove_dir_all(fixture.path("place").join(&name)).unwrap();
-        // Sometimes there is trouble right before the next one is built, and right after.
-        editor.edit();
-        let report = fixture.spares.refill(&super::foreground()).unwrap();
-        assert!(report.failures.is_empty(), "{:?}", report.failures);
-        editor.edit();
-        done += 2;
-    }
-    if !few_rounds() {
-        assert!(handed_over * 2 > round, "{handed_over} of {round} were spares");
-        assert!(updated > 0 && editor.kinds.len() == 19, "{:?}", editor.kinds);
+        if !few_rounds() {
+            assert!(handed_over * 2 > round, "{handed_over} of {round} were spares");
+            assert!(updated > 0 && editor.kinds.len() == 19, "{:?}", editor.kinds);
+        }
     }
 }

@@ -58,28 +58,18 @@ fn a_spare_of_a_template_is_instant() {
         assert_eq!(refill(&fixture), 1);
         assert_eq!(clone("three", &[]).strategy, Strategy::Spare);
         assert_eq!(fs::read_to_string(fixture.path("place/three/a")).unwrap(), "3");
+        // Earlier spares have the template's contents; one whose files root has changed gets no spare.
+        assert_eq!(refill(&fixture), 1);
+        let held = templates.hold("shop").unwrap();
+        fs::write(held.tree.join("d/b"), "changed").unwrap();
+        let mut options = fixture.options();
+        held.restrict(&mut options);
+        let report = clone_tree(&held.tree, &fixture.path("place/four"), &options).unwrap();
+        assert_eq!(report.strategy, Strategy::Spare, "{:?}", report.refused);
+        assert_same(fixture.src(), fixture.path("place/four"));
+        let refilled = fixture.spares.refill(&RefillOptions { resolve, ..super::foreground() }).unwrap();
+        assert_eq!(refilled.built, 0);
+        assert!(matches!(refilled.failures[0].1, Error::Template(_)), "{:?}", refilled.failures);
+        assert!(clone_tree(&held.tree, &fixture.path("place/five"), &options).is_err());
     }
-}
-
-/// Earlier spares have the template's contents; a changed template gets no spare.
-#[test]
-fn a_template_whose_files_root_has_changed_has_no_spare_of_the_change() {
-    let Some(fixture) = SpareFixture::new(FileSystem::Ext4) else { return };
-    Tree::new(fixture.src()).file("d/a", "1");
-    let templates = Templates::open(&fixture.path("home"));
-    templates.create("shop", &fixture.src(), &TemplateOptions::default()).unwrap();
-    let origin = SpareOrigin::Template(Box::new(templates.hold("shop").unwrap()));
-    Spares::at(fixture.home()).add(&origin, &SpareOptions::default()).unwrap();
-    assert_eq!(refill(&fixture), 1);
-    let held = templates.hold("shop").unwrap();
-    fs::write(held.tree.join("d/a"), "changed").unwrap();
-    let mut options = fixture.options();
-    held.restrict(&mut options);
-    let report = clone_tree(&held.tree, &fixture.path("place/dst"), &options).unwrap();
-    assert_eq!(report.strategy, Strategy::Spare, "{:?}", report.refused);
-    assert_same(fixture.src(), fixture.path("place/dst"));
-    let refilled = fixture.spares.refill(&RefillOptions { resolve, ..super::foreground() }).unwrap();
-    assert_eq!(refilled.built, 0);
-    assert!(matches!(refilled.failures[0].1, Error::Template(_)), "{:?}", refilled.failures);
-    assert!(clone_tree(&held.tree, &fixture.path("place/other"), &options).is_err());
 }

@@ -1,6 +1,5 @@
 //! Claims while a watcher runs.
 
-use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
@@ -10,10 +9,10 @@ use calve_core::spares::{
     Readiness, SpareOptions, SpareOrigin, Spares, WatchEnd, WatchNote, WatchOptions, WatchOutcome,
 };
 use calve_core::{CancelToken, CloneReport, Strategy, clone_tree};
-use calve_testkit::{BindMount, FileSystem, SplitMix64, Tree, Volume, few_rounds, node_modules_like, require_program};
+use calve_testkit::{BindMount, FileSystem, Tree, Volume, few_rounds, node_modules_like, require_program};
 use fs_err as fs;
 
-use super::edits::{Editor, IN_PLACE, Mapper, edits};
+use super::edits::{Editor, IN_PLACE, edits};
 use super::{DISKS, SpareFixture};
 
 /// A watcher, which ends with this.
@@ -156,14 +155,7 @@ fn no_spare_differs_after_random_edits_of_a_watched_source() {
     for file_system in DISKS {
         let Some(fixture) = SpareFixture::new(file_system) else { return };
         node_modules_like(fixture.src(), 300);
-        let mut editor = Editor {
-            root: fixture.src(),
-            random: SplitMix64::new(11),
-            mapper: Mapper::start(),
-            only: Some(&IN_PLACE),
-            next_name: 0,
-            kinds: HashMap::new(),
-        };
+        let mut editor = Editor::of(fixture.src(), 11);
         fixture.add(1);
         let mut watcher = Watcher::start(&fixture);
         let (mut done, mut round, mut watched) = (0, 0, 0);

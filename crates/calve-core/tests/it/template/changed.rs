@@ -11,6 +11,7 @@ use fs_err as fs;
 
 use super::{TemplateFixture, template_error};
 use crate::cloning::run;
+use crate::spare::DISKS;
 
 /// A change deep in the tree of a template is found by the clone itself, which looks at every entry anyway.
 #[test]
@@ -44,11 +45,10 @@ fn a_clone_by_file_finds_any_entry_that_was_changed() {
             assert_eq!(*told, name);
             assert!(found.starts_with(tree.join(path)), "{index}: {}", found.display());
             assert!(!fixture.path("dst").exists());
-            let verification = fixture.templates().verify(&name, &CancelToken::default()).unwrap();
-            assert_ne!(verification.differences, []);
+            assert_ne!(fixture.differences(&name), []);
             // Clones of it keep failing, until it is refreshed.
             template_error(fixture.clone(&name, "dst"));
-            fixture.templates().refresh(&name, None, &TemplateOptions::default()).unwrap();
+            fixture.refresh(&name);
             fixture.clone(&name, "dst").unwrap();
             assert_same(fixture.path("source"), fixture.path("dst"));
             fs::remove_dir_all(fixture.path("dst")).unwrap();
@@ -59,89 +59,81 @@ fn a_clone_by_file_finds_any_entry_that_was_changed() {
 /// A snapshot looks at nothing in the tree, and finds only a change of the root. Verifying finds the rest.
 #[test]
 fn a_change_below_the_root_of_a_subvolume_is_found_by_verifying() {
-    let Some(fixture) = TemplateFixture::new(FileSystem::Btrfs) else { return };
-    Tree::new(fixture.path("source")).file("deep/a", "1");
-    let tree = fixture.create("shop", "source").template.tree;
-    fs::write(tree.join("deep/a"), "x").unwrap();
+    let Some((fixture, shop)) = TemplateFixture::with_shop(FileSystem::Btrfs) else { return };
+    fs::write(shop.tree.join("d/a"), "x").unwrap();
     fixture.clone("shop", "dst").unwrap();
-    let differences = fixture.templates().verify("shop", &CancelToken::default()).unwrap().differences;
-    assert_eq!(differences.iter().map(|found| found.path.to_str().unwrap()).collect::<Vec<_>>(), ["deep/a"]);
-    fs::write(tree.join("new"), "").unwrap();
+    let differences = fixture.differences("shop");
+    assert_eq!(differences.iter().map(|found| found.path.to_str().unwrap()).collect::<Vec<_>>(), ["d/a"]);
+    fs::write(shop.tree.join("new"), "").unwrap();
     template_error(fixture.clone("shop", "dst2"));
 }
 
 #[test]
-fn a_change_that_was_taken_back_is_accepted_by_verifying() {
-    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
-    Tree::new(fixture.path("source")).file("d/a", "1").mode("d/a", 0o644);
-    let tree = fixture.create("shop", "source").template.tree;
-    fs::set_permissions(tree.join("d/a"), Permissions::from_mode(0o600)).unwrap();
-    fs::set_permissions(tree.join("d/a"), Permissions::from_mode(0o644)).unwrap();
-    template_error(fixture.clone("shop", "dst"));
-    assert_eq!(fixture.templates().verify("shop", &CancelToken::default()).unwrap().differences, []);
-    fixture.clone("shop", "dst").unwrap();
-}
-
-#[test]
-fn a_template_that_was_moved_with_its_home_is_accepted_by_verifying() {
-    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
-    Tree::new(fixture.path("source")).file("d/a", "1");
-    fixture.create("shop", "source");
-    run("cp", |cp| cp.arg("-a").arg(fixture.home()).arg(fixture.path("moved")));
-    fs::remove_dir_all(fixture.home()).unwrap();
-    fs::rename(fixture.path("moved"), fixture.home()).unwrap();
-    template_error(fixture.clone("shop", "dst"));
-    assert_eq!(fixture.templates().verify("shop", &CancelToken::default()).unwrap().differences, []);
-    fixture.clone("shop", "dst").unwrap();
-    assert_same(fixture.path("source"), fixture.path("dst"));
+fn a_change_that_was_taken_back_and_a_move_with_its_home_are_accepted_by_verifying() {
+    let Some((fixture, shop)) = TemplateFixture::with_shop(FileSystem::Ext4) else { return };
+    let taken_back = || {
+        fs::set_permissions(shop.tree.join("d/a"), Permissions::from_mode(0o600)).unwrap();
+        fs::set_permissions(shop.tree.join("d/a"), Permissions::from_mode(0o644)).unwrap();
+    };
+    let moved = || {
+        run("cp", |cp| cp.arg("-a").arg(fixture.home()).arg(fixture.path("moved")));
+        fs::remove_dir_all(fixture.home()).unwrap();
+        fs::rename(fixture.path("moved"), fixture.home()).unwrap();
+    };
+    for (change, dst) in [(&taken_back as &dyn Fn(), "dst"), (&moved, "dst2")] {
+        change();
+        template_error(fixture.clone("shop", dst));
+        assert_eq!(fixture.differences("shop"), []);
+        fixture.clone("shop", dst).unwrap();
+        assert_same(fixture.path("source"), fixture.path(dst));
+    }
 }
 
 #[test]
 fn a_template_on_a_read_only_file_system_can_be_verified() {
-    for file_system in [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs] {
-        let Some(fixture) = TemplateFixture::new(file_system) else { return };
-        Tree::new(fixture.path("source")).file("d/a", "1");
-        let tree = fixture.create("shop", "source").template.tree;
-        let verify = || fixture.templates().verify("shop", &CancelToken::default()).unwrap().differences;
+    for file_system in DISKS {
+        let Some((fixture, shop)) = TemplateFixture::with_shop(file_system) else { return };
         fixture.volume.remount_read_only();
-        assert_eq!(verify(), []);
+        assert_eq!(fixture.differences("shop"), []);
         fixture.volume.remount_writable();
-        fs::write(tree.join("d/a"), "2").unwrap();
+        fs::write(shop.tree.join("d/a"), "2").unwrap();
         fixture.volume.remount_read_only();
-        assert_eq!(verify().len(), 1);
+        assert_eq!(fixture.differences("shop").len(), 1);
     }
 }
 
 /// btrfs forgets when a subvolume was renamed.
 #[test]
 fn a_template_is_unchanged_after_a_restart() {
-    for file_system in [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs] {
-        let Some(fixture) = TemplateFixture::new(file_system) else { return };
-        Tree::new(fixture.path("source")).file("d/a", "1");
-        let tree = fixture.create("shop", "source").template.tree;
+    for file_system in DISKS {
+        let Some((fixture, shop)) = TemplateFixture::with_shop(file_system) else { return };
         fixture.volume.restart();
         fixture.clone("shop", "dst").unwrap();
         assert_same(fixture.path("source"), fixture.path("dst"));
         // Nor is one that was moved away and back, once that was verified.
-        fs::rename(&tree, fixture.path("moved")).unwrap();
-        fs::rename(fixture.path("moved"), &tree).unwrap();
-        assert_eq!(fixture.templates().verify("shop", &CancelToken::default()).unwrap().differences, []);
+        fs::rename(&shop.tree, fixture.path("moved")).unwrap();
+        fs::rename(fixture.path("moved"), &shop.tree).unwrap();
+        assert_eq!(fixture.differences("shop"), []);
         fixture.volume.restart();
         fixture.clone("shop", "dst2").unwrap();
     }
 }
 
 #[test]
-fn a_damaged_manifest_or_record_is_told_and_refreshing_repairs_a_manifest() {
-    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
-    Tree::new(fixture.path("source")).file("a", "1");
-    let template = fixture.create("shop", "source").template;
-    fs::set_permissions(&template.manifest, Permissions::from_mode(0o600)).unwrap();
-    fs::write(&template.manifest, "#mtree\n").unwrap();
+fn missing_files_and_a_damaged_manifest_or_record_are_told_and_refreshing_repairs_a_manifest() {
+    let Some((fixture, shop)) = TemplateFixture::with_shop(FileSystem::Ext4) else { return };
+    let verified = |name: &str| template_error(fixture.templates().verify(name, &CancelToken::default()));
+    let empty = fixture.create("empty", "source").template;
+    fs::remove_dir_all(&empty.tree).unwrap();
+    assert!(matches!(template_error(fixture.clone("empty", "dst")), TemplateError::Gone { .. }));
+    assert!(matches!(verified("empty"), TemplateError::Gone { .. }));
+    fixture.templates().remove("empty").unwrap();
+
+    fs::set_permissions(&shop.manifest, Permissions::from_mode(0o600)).unwrap();
+    fs::write(&shop.manifest, "#mtree\n").unwrap();
     assert!(matches!(template_error(fixture.clone("shop", "dst")), TemplateError::Changed { .. }));
-    let verified = fixture.templates().verify("shop", &CancelToken::default());
-    assert!(matches!(template_error(verified), TemplateError::Damaged { .. }));
-    fixture.templates().refresh("shop", None, &TemplateOptions::default()).unwrap();
+    assert!(matches!(verified("shop"), TemplateError::Damaged { .. }));
+    fixture.refresh("shop");
     fixture.clone("shop", "dst").unwrap();
 
     fs::write(fixture.home().join("templates/shop.template"), "nonsense").unwrap();
@@ -153,27 +145,11 @@ fn a_damaged_manifest_or_record_is_told_and_refreshing_repairs_a_manifest() {
 }
 
 #[test]
-fn a_template_without_files_is_told() {
-    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
-    Tree::new(fixture.path("source")).file("a", "1");
-    let template = fixture.create("shop", "source").template;
-    fs::remove_dir_all(&template.tree).unwrap();
-    assert!(matches!(template_error(fixture.clone("shop", "dst")), TemplateError::Gone { .. }));
-    assert!(matches!(
-        template_error(fixture.templates().verify("shop", &CancelToken::default())),
-        TemplateError::Gone { .. }
-    ));
-    fixture.templates().remove("shop").unwrap();
-}
-
-#[test]
 fn another_users_templates_are_refused() {
     if !require_root("giving files to another user") {
         return;
     }
-    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
-    Tree::new(fixture.path("source")).file("a", "1");
-    fixture.create("shop", "source");
+    let Some((fixture, _)) = TemplateFixture::with_shop(FileSystem::Ext4) else { return };
     run("chown", |chown| chown.arg("-R").arg("65534").arg(fixture.home()));
     assert!(matches!(template_error(fixture.clone("shop", "dst")), TemplateError::NotOwn(_)));
     let other = fixture.templates().create("other", &fixture.path("source"), &TemplateOptions::default());

@@ -8,11 +8,11 @@ mod story;
 use std::path::{Path, PathBuf};
 
 use calve_core::error::TemplateError;
-use calve_core::options::Background;
-use calve_core::template::{CreatedTemplate, TemplateOptions, Templates};
-use calve_core::{CancelToken, CloneOptions, CloneReport, Error, clone_tree, reap};
-use calve_testkit::{FileSystem, Volume};
-use fs_err as fs;
+use calve_core::template::{CreatedTemplate, Difference, Template, TemplateOptions, Templates};
+use calve_core::{CancelToken, CloneOptions, CloneReport, Error, clone_tree};
+use calve_testkit::{FileSystem, Tree, Volume};
+
+use crate::cloning::reap_in;
 
 /// A directory on a real file system, with a CALVE_HOME and a place for sources.
 struct TemplateFixture {
@@ -24,6 +24,14 @@ impl TemplateFixture {
     fn new(file_system: FileSystem) -> Option<Self> {
         let volume = Volume::new(file_system)?;
         Some(Self { root: volume.path().to_path_buf(), volume })
+    }
+
+    /// With a template `shop` of the directory `source`, which has one file, `d/a`.
+    fn with_shop(file_system: FileSystem) -> Option<(Self, Template)> {
+        let fixture = Self::new(file_system)?;
+        Tree::new(fixture.path("source")).file("d/a", "1").mode("d/a", 0o644);
+        let shop = fixture.create("shop", "source").template;
+        Some((fixture, shop))
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -46,9 +54,27 @@ impl TemplateFixture {
         }
     }
 
+    #[track_caller]
+    fn refresh(&self, name: &str) -> CreatedTemplate {
+        self.templates().refresh(name, None, &TemplateOptions::default()).unwrap()
+    }
+
+    /// Verifies a template, and returns what differs.
+    #[track_caller]
+    fn differences(&self, name: &str) -> Vec<Difference> {
+        self.templates().verify(name, &CancelToken::default()).unwrap().differences
+    }
+
     fn clone(&self, name: &str, dst: &str) -> Result<CloneReport, Error> {
         clone_template(&self.templates(), name, &self.path(dst), CloneOptions::default())
     }
+}
+
+/// Options for a template that is kept in a directory.
+fn at(directory: PathBuf) -> TemplateOptions {
+    let mut options = TemplateOptions::default();
+    options.at = Some(directory);
+    options
 }
 
 fn clone_template(
@@ -63,10 +89,7 @@ fn clone_template(
 }
 
 fn delete_trash(parents: &[PathBuf]) {
-    for parent in parents {
-        let directory = fs::File::open(parent).unwrap().into_parts().0;
-        reap(directory.into(), parent, Background::No, &CancelToken::default()).unwrap();
-    }
+    parents.iter().for_each(|parent| _ = reap_in(parent));
 }
 
 #[track_caller]

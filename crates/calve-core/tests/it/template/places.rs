@@ -7,7 +7,7 @@ use calve_core::{CancelToken, Error, reap};
 use calve_testkit::{FileSystem, Tree, assert_same, is_root, rounds};
 use fs_err as fs;
 
-use super::{TemplateFixture, clone_template, delete_trash, template_error};
+use super::{TemplateFixture, at, clone_template, delete_trash, template_error};
 use crate::cloning::names_in;
 
 fn hidden() -> String {
@@ -51,9 +51,7 @@ fn a_template_is_kept_where_it_was_asked_to_be_also_after_a_refresh() {
     };
     Tree::new(home.path("source")).file("a", "1");
     let templates = Templates::open(&home.home());
-    let mut options = TemplateOptions::default();
-    options.at = Some(fixture.path(""));
-    templates.create("shop", &home.path("source"), &options).unwrap();
+    templates.create("shop", &home.path("source"), &at(fixture.path(""))).unwrap();
     let new = templates.refresh("shop", None, &TemplateOptions::default()).unwrap();
     assert!(new.template.tree.starts_with(fixture.path(&hidden())));
     assert_same(home.path("source"), &new.template.tree);
@@ -67,8 +65,7 @@ fn a_directory_that_contains_the_place_is_refused() {
         let made = fixture.templates().create("shop", &fixture.path(source), &TemplateOptions::default());
         assert!(matches!(template_error(made), TemplateError::DirectoryInsideSource { .. }));
     }
-    let mut inside = TemplateOptions::default();
-    inside.at = Some(fixture.path("home/work"));
+    let inside = at(fixture.path("home/work"));
     let made = fixture.templates().create("shop", &fixture.path("home/work"), &inside);
     assert!(matches!(template_error(made), TemplateError::DirectoryInsideSource { .. }));
     // A directory in CALVE_HOME is one as any other; the tree of a template is too.
@@ -108,9 +105,7 @@ fn an_entry_that_cannot_be_read_is_refused_and_nothing_stays() {
 
 #[test]
 fn a_full_disk_leaves_the_old_template() {
-    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
-    Tree::new(fixture.path("source")).file("a", "1");
-    let old = fixture.create("shop", "source").template;
+    let Some((fixture, old)) = TemplateFixture::with_shop(FileSystem::Ext4) else { return };
     let free = rustix::fs::statvfs(fixture.path("")).unwrap();
     let size = free.f_bavail * free.f_frsize * 2 / 3;
     let block = vec![7; 1 << 20];
@@ -129,11 +124,9 @@ fn a_full_disk_leaves_the_old_template() {
 fn a_copied_home_leaves_the_templates_of_the_original_alone() {
     let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
     Tree::new(fixture.path("source")).file("a", "1");
-    let mut elsewhere = TemplateOptions::default();
-    elsewhere.at = Some(fixture.path(""));
     let make = |name: &str| {
         fixture.create(name, "source");
-        fixture.templates().create(&format!("{name}-at"), &fixture.path("source"), &elsewhere).unwrap();
+        fixture.templates().create(&format!("{name}-at"), &fixture.path("source"), &at(fixture.path(""))).unwrap();
     };
     ["refreshed", "removed"].into_iter().for_each(make);
     calve_core::clone_tree(&fixture.home(), &fixture.path("copy"), &Default::default()).unwrap();
@@ -154,42 +147,28 @@ fn a_copied_home_leaves_the_templates_of_the_original_alone() {
 }
 
 #[test]
-fn a_moved_home_keeps_templates_in_a_place_below_it() {
-    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
-    Tree::new(fixture.path("source")).file("a", "1");
+fn a_moved_home_keeps_refreshes_and_removes_its_templates() {
+    let Some((fixture, _)) = TemplateFixture::with_shop(FileSystem::Ext4) else { return };
     Tree::new(fixture.home()).dir("volume");
-    let mut inside = TemplateOptions::default();
-    inside.at = Some(fixture.home().join("volume"));
-    for name in ["refreshed", "removed"] {
-        fixture.templates().create(name, &fixture.path("source"), &inside).unwrap();
+    let (outside, inside) = (at(fixture.path("")), at(fixture.home().join("volume")));
+    for (name, options) in [("elsewhere", &outside), ("inside-kept", &inside), ("inside-removed", &inside)] {
+        fixture.templates().create(name, &fixture.path("source"), options).unwrap();
     }
     fs::rename(fixture.home(), fixture.path("moved")).unwrap();
     let moved = Templates::open(&fixture.path("moved"));
-    for name in ["refreshed", "removed"] {
+    for name in ["inside-kept", "inside-removed"] {
         assert!(moved.hold(name).unwrap().tree.starts_with(fixture.path("moved/volume")));
     }
-    moved.refresh("refreshed", None, &TemplateOptions::default()).unwrap();
-    delete_trash(&moved.remove("removed").unwrap().trash);
-    delete_trash(&[fixture.path("moved/volume").join(hidden())]);
-    assert_eq!(names_in(fixture.path("moved/volume").join(hidden())).len(), 2, "one version, and .gitignore");
-}
-
-#[test]
-fn a_moved_home_removes_its_templates() {
-    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
-    Tree::new(fixture.path("source")).file("a", "1");
-    fixture.create("shop", "source");
-    let mut elsewhere = TemplateOptions::default();
-    elsewhere.at = Some(fixture.path(""));
-    fixture.templates().create("elsewhere", &fixture.path("source"), &elsewhere).unwrap();
-    fs::rename(fixture.home(), fixture.path("moved")).unwrap();
-    let moved = Templates::open(&fixture.path("moved"));
-    for name in ["shop", "elsewhere"] {
+    for name in ["shop", "elsewhere", "inside-removed", "inside-kept"] {
         moved.refresh(name, None, &TemplateOptions::default()).unwrap();
-        delete_trash(&moved.remove(name).unwrap().trash);
+        if name != "inside-kept" {
+            delete_trash(&moved.remove(name).unwrap().trash);
+        }
     }
-    assert_eq!(names_in(fixture.path("moved/templates/versions")), [""; 0]);
-    delete_trash(&[fixture.path("moved/templates/trees")]);
+    let place = fixture.path("moved/volume").join(hidden());
+    delete_trash(&[place.clone(), fixture.path("moved/templates/trees")]);
+    assert_eq!(names_in(place).len(), 2, "one version, and .gitignore");
+    assert_eq!(names_in(fixture.path("moved/templates/versions")).len(), 1);
     assert_eq!(names_in(fixture.path("moved/templates/trees")), [""; 0]);
     assert!(!fixture.path(&hidden()).exists());
 }
@@ -198,8 +177,7 @@ fn a_moved_home_removes_its_templates() {
 fn a_directory_for_templates_is_made_while_others_remove_it() {
     let Some(fixture) = TemplateFixture::new(FileSystem::Tmpfs) else { return };
     Tree::new(fixture.path("source")).file("a", "1");
-    let mut options = TemplateOptions::default();
-    options.at = Some(fixture.path(""));
+    let options = at(fixture.path(""));
     let make_and_remove = |name: &str| {
         for _ in 0..rounds(2000) {
             fixture.templates().create(name, &fixture.path("source"), &options).unwrap();

@@ -1,20 +1,14 @@
 //! What a template promises when nothing goes wrong, on each file system.
 
+use calve_core::Strategy;
 use calve_core::error::TemplateError;
 use calve_core::template::TemplateOptions;
-use calve_core::{CloneOptions, RemovalWait, Strategy};
 use calve_testkit::{FileSystem, Tree, assert_same, everything, fingerprint};
 use fs_err as fs;
 
 use super::{TemplateFixture, clone_template, delete_trash, template_error};
-use crate::cloning::{is_subvolume, only, options};
-
-/// The verification finds nothing to complain about.
-#[track_caller]
-fn assert_sound(fixture: &TemplateFixture, name: &str) {
-    let verification = fixture.templates().verify(name, &calve_core::CancelToken::default()).unwrap();
-    assert_eq!(verification.differences, []);
-}
+use crate::cloning::{assert_holds, is_subvolume, only, options, waiting};
+use crate::spare::DISKS;
 
 fn story(file_system: FileSystem) {
     let Some(fixture) = TemplateFixture::new(file_system) else { return };
@@ -25,7 +19,7 @@ fn story(file_system: FileSystem) {
     before.assert_unchanged(&source);
     assert_same(&source, &made.template.tree);
     assert_eq!(made.template.source, source);
-    assert_sound(&fixture, "shop");
+    assert_eq!(fixture.differences("shop"), []);
 
     let report = fixture.clone("shop", "dst").unwrap();
     assert_same(&source, fixture.path("dst"));
@@ -43,34 +37,18 @@ fn story(file_system: FileSystem) {
     }
     let refused = clone_template(&fixture.templates(), "shop", &fixture.path("linked"), only(Strategy::Hardlink));
     assert!(refused.unwrap_err().to_string().contains("would change the template"));
-    assert_sound(&fixture, "shop");
+    assert_eq!(fixture.differences("shop"), []);
     assert_eq!(fixture.templates().find("shop").unwrap().key, made.template.key);
     fixture.clone("shop", "again").unwrap();
-}
-
-#[test]
-fn a_template_is_a_frozen_clone_on_ext4() {
-    story(FileSystem::Ext4);
-}
-
-#[test]
-fn a_template_is_a_frozen_clone_on_xfs() {
-    story(FileSystem::Xfs);
-}
-
-#[test]
-fn a_template_is_a_frozen_clone_on_btrfs() {
-    story(FileSystem::Btrfs);
-}
-
-#[test]
-fn on_btrfs_the_tree_is_a_subvolume_whatever_it_was_made_of() {
-    let Some(fixture) = TemplateFixture::new(FileSystem::Btrfs) else { return };
-    Tree::new(fixture.path("source")).file("a", "1");
-    let made = fixture.create("shop", "source");
-    assert!(is_subvolume(&made.template.tree));
+    // On btrfs the tree is a subvolume, whatever it was made of.
+    assert!(file_system != FileSystem::Btrfs || is_subvolume(&made.template.tree));
     delete_trash(&fixture.templates().remove("shop").unwrap().trash);
     assert!(!made.template.tree.exists());
+}
+
+#[test]
+fn a_template_is_a_frozen_clone_on_each_file_system() {
+    DISKS.into_iter().for_each(story);
 }
 
 #[test]
@@ -135,7 +113,7 @@ fn a_refresh_swaps_the_template_and_keeps_its_patterns() {
     let old = templates.create("shop", &fixture.path("source"), &create).unwrap();
     Tree::new(fixture.path("source")).file("a", "2");
     let held = templates.hold("shop").unwrap();
-    let new = templates.refresh("shop", None, &TemplateOptions::default()).unwrap();
+    let new = fixture.refresh("shop");
     assert_ne!(old.template.key, new.template.key);
     assert_eq!(fs::read_to_string(new.template.tree.join("a")).unwrap(), "2");
     assert!(!new.template.tree.join("b.log").exists());
@@ -150,6 +128,10 @@ fn a_refresh_swaps_the_template_and_keeps_its_patterns() {
     assert_eq!(other.template.source, fixture.path("other"));
     fixture.clone("shop", "dst").unwrap();
     assert_same(fixture.path("other"), fixture.path("dst"));
+    // A clone of a template takes the options of any clone.
+    let leave_out = options(|options| options.exclude = vec!["c".into()]);
+    clone_template(&templates, "shop", &fixture.path("less"), leave_out).unwrap();
+    assert_holds(fixture.path("less"), &[]);
 }
 
 #[test]
@@ -170,22 +152,7 @@ fn a_removed_template_is_gone_and_its_name_free() {
     fixture.create("shop", "source");
     let listed = templates.list().unwrap();
     assert_eq!(listed.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["shop"]);
-    let report = calve_core::remove_tree(&fixture.home(), &{
-        let mut options = calve_core::RemoveOptions::default();
-        options.wait = RemovalWait::Yes;
-        options
-    });
-    report.unwrap();
-}
-
-#[test]
-fn a_clone_of_a_template_takes_the_options_of_any_clone() {
-    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
-    Tree::new(fixture.path("source")).file("a", "1").file("b.log", "x");
-    fixture.create("shop", "source");
-    let leave_out: CloneOptions = options(|options| options.exclude = vec!["*.log".into()]);
-    clone_template(&fixture.templates(), "shop", &fixture.path("dst"), leave_out).unwrap();
-    assert!(fixture.path("dst/a").exists() && !fixture.path("dst/b.log").exists());
+    calve_core::remove_tree(&fixture.home(), &waiting()).unwrap();
 }
 
 #[test]
@@ -201,9 +168,8 @@ fn differences_are_named_by_path_and_kind() {
     fs::remove_file(tree.join("b")).unwrap();
     fs::write(tree.join("d/new"), "1").unwrap();
     fs_err::File::open(&tree).unwrap().into_file().set_modified(root).unwrap();
-    let verification = fixture.templates().verify("shop", &calve_core::CancelToken::default()).unwrap();
-    let told: Vec<_> = verification
-        .differences
+    let differences = fixture.differences("shop");
+    let told: Vec<_> = differences
         .iter()
         .map(|difference| {
             (difference.path.to_str().unwrap(), difference.code.to_string(), difference.keywords.concat())

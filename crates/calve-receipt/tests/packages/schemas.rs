@@ -1,7 +1,6 @@
 //! Generates the JSON Schema of all documents, and compares it with the one that is published.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use calve_core::CloneReport as CloneReceipt;
 use calve_core::space::{DedupeReport as DedupeReceipt, DiskUsage as DiskUsageReceipt};
@@ -9,10 +8,9 @@ use calve_core::template::Verification as TemplateVerifyReceipt;
 use calve_git::escape::AuditReport as WorktreeCheckReceipt;
 use calve_git::remote::{FetchReport as GitFetchReceipt, GitCloneReport as GitCloneReceipt};
 use calve_git::worktree::{ConvertReport as WorktreeConvertReceipt, WorktreeRemoveReport as WorktreeRemoveReceipt};
+use calve_receipt::*;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
-
-use crate::*;
 
 /// Expands to the names of the documents, each with the schema of its type.
 macro_rules! documents {
@@ -70,21 +68,16 @@ fn generated() -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-// `CALVE_REWRITE=1 cargo test -p calve-receipt` writes it anew, and the types of the packages with it.
-#[test]
-fn the_published_schema_is_that_of_the_structs() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/receipts.json");
-    let text = format!("{:#}\n", generated());
-    if std::env::var_os("CALVE_REWRITE").is_some() {
-        fs_err::write(&file, &text).unwrap();
-    }
-    assert!(fs_err::read_to_string(&file).unwrap() == text, "run `CALVE_REWRITE=1 cargo test -p calve-receipt`");
+/// Returns the published schema, which has to be that of the structs.
+pub fn published() -> Value {
+    let schema = generated();
+    crate::has(&crate::repository().join("docs/schemas/receipts.json"), &format!("{schema:#}\n"));
+    schema
 }
 
 #[test]
 fn the_documentation_has_every_warning_of_the_engine() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/receipt.md");
-    let text = fs_err::read_to_string(page).unwrap();
+    let text = fs_err::read_to_string(crate::repository().join("docs/receipt.md")).unwrap();
     let table = text.split("\n## ").find(|section| section.starts_with("Warnings\n")).unwrap();
     let codes = table.lines().filter_map(|row| row.strip_prefix("| ")?.split(" | ").next());
     let mut codes: Vec<&str> = codes.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
