@@ -81,8 +81,7 @@ fn every_way_is_measured_in_every_layout() {
 fn people_get_tables() {
     let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
     let node = fake_node(&spot, "22.0.0", "exit 23");
-    let table = bench(&spot).arg("-q").env("PATH", &node).run();
-    table.ended(1);
+    let table = bench(&spot).arg("-q").env("PATH", &node).ends(1);
     for words in ["| command ", "20 directories\n", "Node v22.0.0", "Stall", " failed |"] {
         assert!(table.stdout.contains(words), "no {words:?} in {}", table.stdout);
     }
@@ -137,8 +136,7 @@ fn a_node_that_fails_is_reported_and_the_rest_is_measured() {
     esac";
     let node = fake_node(&spot, "22.0.0", body);
     // A way of Calve has failed, too.
-    let ran = bench(&spot).args(["--json", "--directories", "1"]).env("PATH", &node).run();
-    ran.ended(1);
+    let ran = bench(&spot).args(["--json", "--directories", "1"]).env("PATH", &node).ends(1);
     let report = ran.json();
     let reason = |command: &str| of(&report, "failed", command)[0]["reason"].as_str().unwrap().to_owned();
     assert_eq!(reason("writeFileSync in a loop"), "killed by SIGSEGV: out of luck");
@@ -181,8 +179,7 @@ fn an_interruption_ends_node_and_removes_everything() {
             false
         });
         send(running.id(), signal);
-        let ran = running.wait();
-        ran.ended(130);
+        let ran = running.ends(130);
         assert_eq!(ran.stdout, "");
         spot.holds(&["fake"]);
         let is_there = |pid: &str| std::path::Path::new("/proc").join(pid).exists();

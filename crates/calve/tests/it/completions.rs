@@ -31,6 +31,9 @@ fn every_command_is_in_the_script_of_every_shell_and_no_hidden_one() {
         for command in &commands {
             assert!(script.contains(command.as_str()), "{shell}: no {command}");
         }
+        // The shell is asked to complete names of files by itself.
+        let files = ["compgen -f", "_files", "-r"][SHELLS.iter().position(|one| one == &shell).unwrap()];
+        assert!(script.contains(files), "{shell}");
         assert!(!script.contains("__reap") && !script.contains("__man"), "{shell}: a hidden command is offered");
     }
     calve(["completions", "no-shell"]).fails(2);
@@ -89,20 +92,6 @@ fn fish_completes() {
         assert!(offered.lines().any(|line| line.split('\t').next() == Some(&command)), "{command}: {offered}");
     }
     assert!(offers("calve cp --require ").contains("stable"));
-}
-
-#[test]
-fn a_file_can_be_what_is_completed() {
-    for shell in SHELLS {
-        // The shell is asked to complete names of files by itself.
-        let script = script(shell);
-        let files = match shell {
-            "bash" => "compgen -f",
-            "zsh" => "_files",
-            _ => "-r",
-        };
-        assert!(script.contains(files), "{shell}");
-    }
 }
 
 /// Bash calls the function of the dynamic script, which asks the program of this build.

@@ -1,6 +1,5 @@
 //! The JSON documents: their shapes and the order of their keys, as `docs/receipt.md` has them.
 
-use calve_testkit::require_root;
 use serde_json::json;
 
 use crate::program::{Reachable, cp, keys_in_order, probe, rm};
@@ -26,7 +25,7 @@ fn keys_come_in_the_order_of_the_documentation() {
 }
 
 #[test]
-fn a_dry_run_of_several_is_a_list_of_plans() {
+fn a_dry_run_of_several_is_a_list() {
     let spot = Spot::anywhere();
     spot.tree("").file("a", b"1").file("b", b"2").dir("there");
     let plans = cp().args(["-n", "-q", "--json", "a", "b", "there"]).within(&spot).succeeds().json();
@@ -36,15 +35,9 @@ fn a_dry_run_of_several_is_a_list_of_plans() {
     assert_eq!(targets, [&json!("there/a"), &json!("there/b")]);
     assert_eq!(plans["plans"][0]["schema"], "calve.plan/1");
     // One that cannot be cloned is missing from the list, and the list stays one.
-    let ran = cp().args(["-n", "-q", "--json", "a", "missing", "there"]).within(&spot).run();
-    ran.ended(1);
+    let ran = cp().args(["-n", "-q", "--json", "a", "missing", "there"]).within(&spot).ends(1);
     assert_eq!(ran.json()["plans"].as_array().unwrap().len(), 1);
-}
-
-#[test]
-fn a_dry_run_of_rm_lists_what_would_go() {
-    let spot = Spot::anywhere();
-    spot.tree("").file("a", b"1").dir("b");
+    // One of `calve rm` lists what would go.
     let report = rm().args(["-n", "-f", "--json", "a", "missing", "b"]).within(&spot).succeeds().json();
     assert_eq!(report, json!({ "schema": "calve.remove/1", "removed": [], "would_remove": ["a", "b"] }));
     assert!(spot.join("a").exists() && spot.join("b").exists());
@@ -52,15 +45,12 @@ fn a_dry_run_of_rm_lists_what_would_go() {
 
 #[test]
 fn the_root_of_a_tree_is_a_dot() {
-    if !require_root("another user") {
-        return;
-    }
+    let Some(reachable) = Reachable::for_somebody_else() else { return };
     let spot = Spot::anywhere();
     spot.tree("open/src").dir("");
     for dir in [&*spot, &spot.join("open")] {
         rustix::fs::chmod(dir, 0o777.into()).unwrap();
     }
-    let reachable = Reachable::new();
     let ran = cp().args(["--json", "open/src", "open/new"]).within(&spot).by_somebody_else(&reachable).succeeds();
     let warning = &ran.json()["warnings"][0];
     assert_eq!((&warning["code"], &warning["path"]), (&json!("owner_not_kept"), &json!(".")));

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use calve_testkit::{Tree, git_command, require_root, rounds};
+use calve_testkit::{Tree, git_command, rounds};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::program::{Calve, Reachable, calve};
@@ -184,8 +184,7 @@ fn a_question_is_asked_on_a_terminal_and_no_is_the_answer_to_anything_but_yes() 
 #[test]
 fn a_hook_that_fails_leaves_the_worktree_and_says_so() {
     let project = Project::with("hooks.post-add = 'echo broken >&2; exit 7'\n");
-    let failed = project.calve(["worktree", "add", "--yes", "a"]).run();
-    failed.ended(1);
+    let failed = project.calve(["worktree", "add", "--yes", "a"]).ends(1);
     assert!(project.worktree("a").join("ignored/x").exists());
     let failed = failed
         .says(&["broken", "post-add hook failed"])
@@ -324,11 +323,8 @@ fn who_asks_at_the_same_time_gets_the_same_worktree() {
 
 #[test]
 fn a_lock_that_another_user_left_keeps_nobody_from_a_branch() {
-    if !require_root("another user") {
-        return;
-    }
-    let (project, reachable) =
-        (Project::with("[hooks]\npost-add = \"stat -c %a ../main/.git/calve-agent-*\"\n"), Reachable::new());
+    let Some(reachable) = Reachable::for_somebody_else() else { return };
+    let project = Project::with("[hooks]\npost-add = \"stat -c %a ../main/.git/calve-agent-*\"\n");
     let main = project.main();
     let shell = |line: &str| {
         assert!(

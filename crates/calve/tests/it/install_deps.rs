@@ -7,11 +7,8 @@ use std::process::{Command, Output, Stdio};
 use calve_testkit::{require_program, require_root, write_program};
 use rustix::fs::FlockOperation;
 
+use crate::packaging::repository;
 use crate::spot::Spot;
-
-fn repository() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
-}
 
 /// An apt and a dpkg of their own below a directory. Their only source has one package, `calve-test`.
 fn private_apt() -> Option<Spot> {

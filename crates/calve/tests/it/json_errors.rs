@@ -54,6 +54,13 @@ fn a_failing_command_prints_its_error_as_json_too() {
         let document = fails(&spot, line, exit_code);
         assert_eq!((&document["code"], &document["remedy"]), (&json!(code), &json!(remedy)), "{line}: {document}");
     }
+    // It prints one document.
+    let ran = calve(["cp", "--json", "a", "none", "tree"]).within(&spot).fails(1);
+    assert_eq!(ran.json()["schema"], "calve.clones/1");
+    let ran = calve(["rm", "--json", "none", "a"]).within(&spot).fails(1);
+    assert_eq!(ran.json()["removed"].as_array().unwrap().len(), 1);
+    let ran = calve(["cp", "none", "new"]).within(&spot).fails(1);
+    assert_eq!(ran.stdout, "");
 }
 
 #[test]
@@ -80,16 +87,4 @@ fn a_home_that_cannot_be_made_is_named() {
         let path = error["path"].as_str().unwrap();
         assert!(Path::new(path).starts_with(&home) && path.ends_with(below), "{error}");
     }
-}
-
-#[test]
-fn a_command_prints_one_document() {
-    let spot = Spot::anywhere();
-    spot.tree("").file("a", b"1").dir("there");
-    let ran = calve(["cp", "--json", "a", "none", "there"]).within(&spot).fails(1);
-    assert_eq!(ran.json()["schema"], "calve.clones/1");
-    let ran = calve(["rm", "--json", "none", "a"]).within(&spot).fails(1);
-    assert_eq!(ran.json()["removed"].as_array().unwrap().len(), 1);
-    let ran = calve(["cp", "none", "new"]).within(&spot).fails(1);
-    assert_eq!(ran.stdout, "");
 }

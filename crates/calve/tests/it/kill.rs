@@ -46,48 +46,38 @@ impl Killer {
     }
 }
 
-fn killed_while_cloning(file_system: FileSystem, seed: u64, usual: usize) {
-    let Some(spot) = Spot::on(file_system) else { return };
-    let src = spot.join("src");
-    node_modules_like(&src, 1600);
-    let before = fingerprint(&src);
-    let mut killer = Killer::new(seed);
-    let (rounds, mut complete) = (rounds(usual), 0);
-    for round in 0..rounds {
-        let dst = spot.join("dst");
-        let ran = killer.let_run(cp().args(["-q"]).arg(&src).arg(&dst));
-        assert!(dst.exists() || ran.was_killed(), "seed {seed}, round {round}: there is no clone");
-        if dst.exists() {
-            complete += 1;
-            assert_same(&src, &dst);
-            remove_deep(&dst);
+#[test]
+fn a_clone_killed_at_any_moment_is_absent_or_complete() {
+    for (file_system, seed, usual) in
+        [(FileSystem::Xfs, 1, 100), (FileSystem::Btrfs, 2, 50), (FileSystem::Tmpfs, 3, 50)]
+    {
+        let Some(spot) = Spot::on(file_system) else { return };
+        let src = spot.join("src");
+        node_modules_like(&src, 1600);
+        let before = fingerprint(&src);
+        let mut killer = Killer::new(seed);
+        let (rounds, mut complete) = (rounds(usual), 0);
+        for round in 0..rounds {
+            let dst = spot.join("dst");
+            let ran = killer.let_run(cp().args(["-q"]).arg(&src).arg(&dst));
+            assert!(dst.exists() || ran.was_killed(), "seed {seed}, round {round}: there is no clone");
+            if dst.exists() {
+                complete += 1;
+                assert_same(&src, &dst);
+                remove_deep(&dst);
+            }
+            // What the killed runs before had left is gone, or being worked on: it does not pile up.
+            let left = leftovers(&spot);
+            assert!(left.len() <= 4, "seed {seed}, round {round}: {left:?}");
         }
-        // What the killed runs before had left is gone, or being worked on: it does not pile up.
-        let left = leftovers(&spot);
-        assert!(left.len() <= 4, "seed {seed}, round {round}: {left:?}");
+        let killed = killer.killed;
+        let is_enough = killed > rounds / 4 && complete > rounds / 10;
+        assert!(few_rounds() || is_enough, "{killed} killed, {complete} complete of {rounds}");
+        before.assert_unchanged(&src);
+        cp().arg(&src).arg(spot.join("last")).succeeds();
+        assert_same(&src, spot.join("last"));
+        nothing_left(&spot);
     }
-    let killed = killer.killed;
-    let is_enough = killed > rounds / 4 && complete > rounds / 10;
-    assert!(few_rounds() || is_enough, "{killed} killed, {complete} complete of {rounds}");
-    before.assert_unchanged(&src);
-    cp().arg(&src).arg(spot.join("last")).succeeds();
-    assert_same(&src, spot.join("last"));
-    nothing_left(&spot);
-}
-
-#[test]
-fn a_clone_killed_at_any_moment_is_absent_or_complete_on_xfs() {
-    killed_while_cloning(FileSystem::Xfs, 1, 100);
-}
-
-#[test]
-fn a_clone_killed_at_any_moment_is_absent_or_complete_on_btrfs() {
-    killed_while_cloning(FileSystem::Btrfs, 2, 50);
-}
-
-#[test]
-fn a_clone_killed_at_any_moment_is_absent_or_complete_on_tmpfs() {
-    killed_while_cloning(FileSystem::Tmpfs, 3, 50);
 }
 
 #[test]
@@ -122,12 +112,8 @@ fn a_replacement_killed_at_any_moment_leaves_the_old_or_the_new() {
 #[test]
 fn a_snapshot_killed_at_any_moment_is_absent_or_complete() {
     let Some(spot) = Spot::on(FileSystem::Btrfs) else { return };
-    let output = std::process::Command::new("btrfs").args(["subvolume", "create"]).arg(spot.join("src")).output();
-    assert!(output.unwrap().status.success());
-    spot.tree("src").file("a", b"1").dir("d");
-    let nested = std::process::Command::new("btrfs").args(["subvolume", "create"]).arg(spot.join("src/d/n")).output();
-    assert!(nested.unwrap().status.success());
-    spot.tree("src/d/n").file("b", b"2");
+    spot.subvolume("src").file("a", b"1").dir("d");
+    spot.subvolume("src/d/n").file("b", b"2");
     let before = fingerprint(spot.join("src"));
     let command = |dst: &str| cp().args(["-q", "--strategy", "snapshot"]).arg(spot.join("src")).arg(spot.join(dst));
     let mut killer = Killer::new(5);
@@ -186,6 +172,12 @@ fn stopped_when(command: impl Fn() -> Calve, mut moment: impl FnMut() -> bool, u
     panic!("it was always over before the moment came");
 }
 
+/// Sends signals to a program that was stopped, which then goes on to its end.
+fn ended_by(running: RunningProgram, signals: &[Signal]) -> RunResult {
+    signals.iter().chain([&Signal::CONT]).for_each(|signal| send(running.id(), *signal));
+    running.wait()
+}
+
 fn is_stopped(id: u32) -> bool {
     let stat = fs_err::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('T'))
@@ -197,10 +189,10 @@ fn wide_spot(entries: u64) -> Option<Spot> {
     Some(spot)
 }
 
-/// A run of `calve cp src dst` that is held while it works on its staged tree.
-fn held_while_staging(spot: &Spot) -> RunningProgram {
+/// A run of `calve cp src dst` that is held while it works on its staged tree, begun by the shell after `before`.
+fn held_while_staging(spot: &Spot, before: &str) -> RunningProgram {
     stopped_when(
-        || cp().args(["src", "dst"]).within(spot),
+        || cp().args(["src", "dst"]).within(spot).in_shell(before, ""),
         || staged(spot).is_some_and(|staged| is_at_work_in(&staged)) && !spot.join("dst").exists(),
         || remove_deep(spot.join("dst")),
     )
@@ -212,36 +204,22 @@ fn an_interrupted_clone_leaves_nothing_and_says_only_that() {
     let Some(spot) = wide_spot(10_000) else { return };
     let before = fingerprint(spot.join("src"));
     for signals in [&[Signal::INT][..], &[Signal::TERM], &[Signal::HUP], &[Signal::INT, Signal::TERM]] {
-        let running = held_while_staging(&spot);
-        signals.iter().for_each(|&signal| send(running.id(), signal));
-        send(running.id(), Signal::CONT);
-        let ran = running.wait();
+        let ran = ended_by(held_while_staging(&spot, ""), signals);
         ran.ended(130);
         assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", "error: interrupted\n"));
         spot.holds(&["src"]);
         before.assert_unchanged(spot.join("src"));
     }
-}
-
-#[test]
-fn signals_that_were_ignored_from_the_start_stop_nothing() {
-    let Some(spot) = wide_spot(10_000) else { return };
+    // Signals that were ignored from the start stop nothing.
     for (name, signal) in [("HUP", Signal::HUP), ("INT", Signal::INT)] {
-        let running = stopped_when(
-            || cp().args(["src", "dst"]).within(&spot).in_shell(&format!("trap '' {name};"), ""),
-            || staged(&spot).is_some_and(|staged| is_at_work_in(&staged)) && !spot.join("dst").exists(),
-            || remove_deep(spot.join("dst")),
-        );
-        send(running.id(), signal);
-        send(running.id(), Signal::CONT);
-        running.wait().ended(0);
+        ended_by(held_while_staging(&spot, &format!("trap '' {name};")), &[signal]).ended(0);
         assert_same(spot.join("src"), spot.join("dst"));
         remove_deep(spot.join("dst"));
     }
 }
 
 #[test]
-fn an_interrupted_replacement_leaves_the_old_one() {
+fn an_interrupted_replacement_leaves_the_old_one_and_begins_no_other() {
     let Some(spot) = wide_spot(10_000) else { return };
     spot.tree("dst").file("old", b"1");
     let running = stopped_when(
@@ -252,16 +230,10 @@ fn an_interrupted_replacement_leaves_the_old_one() {
             spot.tree("dst").file("old", b"1");
         },
     );
-    send(running.id(), Signal::INT);
-    send(running.id(), Signal::CONT);
-    running.wait().ended(130);
+    ended_by(running, &[Signal::INT]).ended(130);
     assert_eq!(names(spot.join("dst")), ["old"]);
     eventually_nothing_left(&spot);
-}
-
-#[test]
-fn of_several_sources_the_rest_is_not_begun_after_an_interruption() {
-    let Some(spot) = wide_spot(10_000) else { return };
+    // No other source is begun after an interruption.
     Tree::new(spot.join("other")).file("a", b"1");
     fs_err::create_dir(spot.join("into")).unwrap();
     let running = stopped_when(
@@ -272,9 +244,7 @@ fn of_several_sources_the_rest_is_not_begun_after_an_interruption() {
             fs_err::create_dir(spot.join("into")).unwrap();
         },
     );
-    send(running.id(), Signal::INT);
-    send(running.id(), Signal::CONT);
-    running.wait().ended(130);
+    ended_by(running, &[Signal::INT]).ended(130);
     assert_eq!(names(spot.join("into")), [""; 0]);
 }
 
@@ -283,7 +253,7 @@ fn a_second_interruption_ends_the_clean_up_and_the_next_run_sweeps() {
     let Some(spot) = wide_spot(20_000) else { return };
     let mut caught = false;
     for _ in 0..20 {
-        let mut running = held_while_staging(&spot);
+        let mut running = held_while_staging(&spot, "");
         let staged = staged(&spot).unwrap();
         let most = count(&staged);
         send(running.id(), Signal::INT);
@@ -291,8 +261,7 @@ fn a_second_interruption_ends_the_clean_up_and_the_next_run_sweeps() {
         // The clean-up is under way when entries get fewer.
         while !running.has_ended() && count(&staged) >= most {}
         send(running.id(), Signal::INT);
-        let ran = running.wait();
-        ran.ended(130);
+        running.ends(130);
         assert!(!spot.join("dst").exists());
         // Removing its lock alone is not reported by the next run.
         if self::staged(&spot).is_some() {
@@ -320,9 +289,7 @@ fn an_interrupted_removal_can_be_taken_up_again() {
             wide(spot.join("src"), 20_000);
         },
     );
-    send(running.id(), Signal::INT);
-    send(running.id(), Signal::CONT);
-    let ran = running.wait();
+    let ran = ended_by(running, &[Signal::INT]);
     ran.ended(130);
     assert_eq!(ran.stdout, "");
     assert!(ran.stderr.starts_with("error: interrupted\nhint: the rest has a hidden name"), "{}", ran.stderr);

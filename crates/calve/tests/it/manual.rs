@@ -40,6 +40,9 @@ fn every_command_has_a_page() {
     assert!(expected.contains(&"calve-cp.1".to_owned()), "{expected:?}");
     let spot = manual();
     assert_eq!(names(&spot), expected);
+    // Examples stay lines.
+    let page = fs_err::read_to_string(spot.join("calve-cp.1")).unwrap();
+    assert!(page.contains("\n\\&  calve cp node_modules ../feature/node_modules\n"), "{page}");
     calve(["__man", "missing"]).within(&spot).fails(1).says(&["`missing/", "hint: check the spelling"]);
 }
 
@@ -60,10 +63,4 @@ fn pages_render_without_a_warning() {
         let name = page.trim_end_matches(".1");
         assert!(shown.contains("SYNOPSIS") && shown.contains(&format!("{name} - ")), "{shown}");
     }
-}
-
-#[test]
-fn examples_stay_lines() {
-    let page = fs_err::read_to_string(manual().join("calve-cp.1")).unwrap();
-    assert!(page.contains("\n\\&  calve cp node_modules ../feature/node_modules\n"), "{page}");
 }

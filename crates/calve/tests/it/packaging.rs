@@ -10,7 +10,7 @@ use crate::manual::commands_below;
 use crate::program::PROGRAM;
 use crate::spot::{Spot, names};
 
-fn repository() -> &'static Path {
+pub(crate) fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
 }
 

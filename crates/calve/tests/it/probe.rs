@@ -1,6 +1,6 @@
 //! `calve probe`: what a place can do, found by doing it there, with nothing left of the trial.
 
-use calve_testkit::{FileSystem, Volume, fingerprint, require_root};
+use calve_testkit::{FileSystem, Volume, fingerprint};
 use serde_json::{Value, json};
 
 use crate::program::{Reachable, keys, probe};
@@ -84,9 +84,7 @@ fn a_pair_is_judged_as_a_pair() {
 #[test]
 fn a_subvolume_can_be_snapshotted() {
     let Some(spot) = Spot::on(FileSystem::Btrfs) else { return };
-    let output = std::process::Command::new("btrfs").args(["subvolume", "create"]).arg(spot.join("src")).output();
-    assert!(output.unwrap().status.success());
-    spot.tree("src").file("a", b"1");
+    spot.subvolume("src").file("a", b"1");
     let report = probe().args(["--json", "src", "."]).within(&spot).succeeds().json();
     assert_eq!((&report["chosen"], &offer(&report, "snapshot")["available"]), (&json!("snapshot"), &json!(true)));
     spot.tree("directory").file("a", b"1");
@@ -98,41 +96,27 @@ fn a_subvolume_can_be_snapshotted() {
 
 #[test]
 fn only_its_owner_snapshots_a_subvolume() {
-    if !require_root("another user") {
-        return;
-    }
+    let Some(reachable) = Reachable::for_somebody_else() else { return };
     let Some(spot) = Spot::on(FileSystem::Btrfs) else { return };
-    for subvolume in ["src", "src/nested"] {
-        let output =
-            std::process::Command::new("btrfs").args(["subvolume", "create"]).arg(spot.join(subvolume)).output();
-        assert!(output.unwrap().status.success());
-    }
+    ["src", "src/nested"].into_iter().for_each(|name| drop(spot.subvolume(name)));
     spot.tree("").mode("", 0o777).owner("src", 12345, 12345);
-    let reachable = Reachable::new();
     let report = probe().args(["--json", "src", "."]).within(&spot).by_somebody_else(&reachable).succeeds().json();
     assert_eq!(offer(&report, "snapshot")["remedy"], "run as its owner", "{report}");
-}
-
-#[test]
-fn the_current_directory_is_the_default() {
-    let spot = Spot::anywhere();
-    let report = probe().arg("--json").within(&spot).succeeds().json();
-    assert_eq!((&report["src"]["path"], &report["dst"]["path"]), (&json!("."), &json!(".")));
-    spot.holds(&[]);
 }
 
 #[test]
 fn a_place_that_cannot_be_probed_is_an_error() {
     let spot = Spot::anywhere();
     spot.tree("").file("file", b"1");
+    // The current directory is the default.
+    let report = probe().arg("--json").within(&spot).succeeds().json();
+    assert_eq!((&report["src"]["path"], &report["dst"]["path"]), (&json!("."), &json!(".")));
     probe().arg("missing").within(&spot).fails(1).says(&["`missing` does not exist"]).hints();
     probe().args([".", "missing/too"]).within(&spot).fails(1).says(&["`missing` does not exist"]).hints();
     probe().args(["a", "b", "c"]).within(&spot).fails(2);
-    let ran = probe().args(["--json"]).within(&spot).in_shell("", ">/dev/full").run();
-    ran.ended(1);
+    let ran = probe().args(["--json"]).within(&spot).in_shell("", ">/dev/full").ends(1);
     ran.says(&["stdout"]);
-    let ran = probe().within(&spot).in_shell("", ">/dev/full").run();
-    ran.ended(1);
+    let ran = probe().within(&spot).in_shell("", ">/dev/full").ends(1);
     ran.says(&["stdout"]);
     spot.holds(&["file"]);
 }
@@ -154,14 +138,11 @@ fn a_read_only_place_says_so() {
 
 #[test]
 fn it_works_without_privileges() {
-    if !require_root("another user") {
-        return;
-    }
+    let Some(reachable) = Reachable::for_somebody_else() else { return };
     for file_system in FileSystem::ALL {
         let Some(spot) = Spot::on(file_system) else { return };
         spot.tree("src").file("a", vec![1; 100_000]);
         spot.tree("").dir("his").mode("his", 0o777).dir("closed").mode("closed", 0o755);
-        let reachable = Reachable::new();
         let ran = probe().args(["--json", "src", "his"]).within(&spot).by_somebody_else(&reachable).succeeds();
         let reflinks = FileSystem::REFLINKING.contains(&file_system);
         assert_eq!(ran.json()["chosen"], if reflinks { "reflink" } else { "copy" });

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Once};
 
-use calve_testkit::{UnprivilegedUser, assert_document, copy_program};
+use calve_testkit::{UnprivilegedUser, assert_document, copy_program, require_root};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -127,20 +127,23 @@ impl Calve {
         self.start().wait()
     }
 
+    /// Runs it and expects this exit code.
+    #[track_caller]
+    pub(crate) fn ends(self, code: i32) -> RunResult {
+        self.start().ends(code)
+    }
+
     /// Runs it and expects success.
     #[track_caller]
     pub(crate) fn succeeds(self) -> RunResult {
-        let ran = self.run();
-        ran.ended(0);
-        ran
+        self.ends(0)
     }
 
     /// Runs it and expects exit code `code`, an error on stderr, and nothing on stdout but a document with `--json`.
     #[track_caller]
     pub(crate) fn fails(self, code: i32) -> RunResult {
         let wants_json = self.command.get_args().any(|argument| argument == "--json");
-        let ran = self.run();
-        ran.ended(code);
+        let ran = self.ends(code);
         assert!(
             ran.stdout.is_empty() || wants_json,
             "{} printed on stdout although it failed: {}",
@@ -191,6 +194,14 @@ impl RunningProgram {
 
     pub(crate) fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
+    }
+
+    /// Waits for it and expects this exit code.
+    #[track_caller]
+    pub(crate) fn ends(self, code: i32) -> RunResult {
+        let ran = self.wait();
+        ran.ended(code);
+        ran
     }
 
     pub(crate) fn wait(self) -> RunResult {
@@ -295,6 +306,12 @@ pub(crate) struct Reachable {
 }
 
 impl Reachable {
+    /// For [`Calve::by_somebody_else`]. `None` is a skip.
+    #[track_caller]
+    pub(crate) fn for_somebody_else() -> Option<Self> {
+        require_root("another user").then(Self::new)
+    }
+
     pub(crate) fn new() -> Self {
         let built = Path::new(PROGRAM);
         if built.ancestors().all(may_be_searched_by_all) {

@@ -46,6 +46,7 @@ fn it_prints_one_line_and_nothing_on_stdout() {
     assert_eq!((ran.stdout.as_str(), ran.stderr.lines().count()), ("", 1));
     let ran = rm().args(["--wait", "file"]).within(&spot).succeeds();
     assert_eq!((ran.stdout.as_str(), ran.stderr.lines().count()), ("", 1));
+    ran.says(&["1 entry deleted"]);
     spot.tree("a").file("b", b"1");
     let ran = rm().args(["-q", "a"]).within(&spot).succeeds();
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
@@ -77,7 +78,7 @@ fn a_dry_run_fails_where_the_run_would() {
 }
 
 #[test]
-fn a_dry_run_removes_nothing() {
+fn a_dry_run_removes_nothing_and_a_missing_path_is_an_error_unless_forced() {
     let spot = Spot::anywhere();
     spot.tree("a").file("b", b"1");
     let before = fingerprint(&spot);
@@ -91,6 +92,14 @@ fn a_dry_run_removes_nothing() {
     let report = rm().args(["-n", "--json", "a"]).within(&spot).succeeds().json();
     assert_eq!(report["schema"], "calve.remove/1");
     before.assert_unchanged(&spot);
+    rm().arg("missing").within(&spot).fails(1).says(&["`missing` does not exist"]).hints();
+    rm().arg("missing/below").within(&spot).fails(1).says(&["`missing/below` does not exist"]);
+    for missing in ["missing", "missing/below", "missing/"] {
+        let ran = rm().args(["-f", missing]).within(&spot).succeeds();
+        assert_eq!(ran.stderr, "");
+    }
+    rm().within(&spot).fails(2);
+    rm().arg("").within(&spot).fails(2);
 }
 
 #[test]
@@ -139,7 +148,8 @@ fn mounts_are_refused() {
     let spot = Spot::anywhere();
     let outside = spot.tree("outside").file("precious", b"1");
     spot.tree("tree/deep/mount").dir("");
-    rm().arg(volume.path()).fails(1).says(&["refusing", "mount point"]);
+    let hint = format!("hint: unmount it first: umount {}\n", volume.path().display());
+    rm().arg(volume.path()).fails(1).says(&["refusing", "mount point", &hint]);
     // A bind mount has the device number of the tree around it.
     let bind = BindMount::new(outside.path(), spot.join("tree/deep/mount"));
     for arguments in [&["tree"][..], &["-rf", "tree"], &["--wait", "tree"], &["tree/deep"]] {
@@ -171,19 +181,6 @@ fn the_habits_of_rm_are_accepted() {
     }
 }
 
-#[test]
-fn a_missing_path_is_an_error_unless_forced() {
-    let spot = Spot::anywhere();
-    rm().arg("missing").within(&spot).fails(1).says(&["`missing` does not exist"]).hints();
-    rm().arg("missing/below").within(&spot).fails(1).says(&["`missing/below` does not exist"]);
-    for missing in ["missing", "missing/below", "missing/"] {
-        let ran = rm().args(["-f", missing]).within(&spot).succeeds();
-        assert_eq!(ran.stderr, "");
-    }
-    rm().within(&spot).fails(2);
-    rm().arg("").within(&spot).fails(2);
-}
-
 /// Each level was opened again from the root, which took minutes for 8,000 of them.
 #[test]
 fn the_calls_of_a_removal_grow_with_the_depth_and_not_with_its_square() {
@@ -203,6 +200,16 @@ fn the_calls_of_a_removal_grow_with_the_depth_and_not_with_its_square() {
 #[test]
 fn links_and_files_are_removed_and_not_followed() {
     let spot = Spot::anywhere();
+    // Names that look like options, or are no text.
+    spot.tree("-rf").file("a", b"1");
+    rm().args(["--wait", "--", "-rf"]).within(&spot).succeeds();
+    let name = std::ffi::OsStr::from_bytes(b"a\xff\n\x1b[31m");
+    Tree::new(spot.join(name)).file("b", b"2");
+    let ran = rm().arg("--json").arg(name).within(&spot).succeeds();
+    assert_eq!(ran.json()["removed"][0]["path"], json!({ "bytes_base64": "Yf8KG1szMW0=" }));
+    assert!(!ran.stderr.contains('\x1b'), "{:?}", ran.stderr);
+    eventually_nothing_left(&spot);
+    spot.holds(&[]);
     spot.tree("dir").file("kept", b"1");
     spot.tree("")
         .symlink("link", "dir")
@@ -234,38 +241,19 @@ fn links_and_files_are_removed_and_not_followed() {
 }
 
 #[test]
-fn a_name_that_looks_like_an_option() {
-    let spot = Spot::anywhere();
-    spot.tree("-rf").file("a", b"1");
-    rm().args(["--wait", "--", "-rf"]).within(&spot).succeeds();
-    let name = std::ffi::OsStr::from_bytes(b"a\xff\n\x1b[31m");
-    Tree::new(spot.join(name)).file("b", b"2");
-    let ran = rm().arg("--json").arg(name).within(&spot).succeeds();
-    assert_eq!(ran.json()["removed"][0]["path"], json!({ "bytes_base64": "Yf8KG1szMW0=" }));
-    assert!(!ran.stderr.contains('\x1b'), "{:?}", ran.stderr);
-    eventually_nothing_left(&spot);
-    spot.holds(&[]);
-}
-
-#[test]
 fn of_many_operands_those_that_can_be_removed_are() {
     let spot = Spot::anywhere();
     spot.tree("a").file("x", b"1");
     spot.tree("b").file("x", b"2");
     spot.tree("").file("c", b"3");
-    let ran = rm().args(["--json", "a", "missing", "c", ".", "b"]).within(&spot).run();
-    ran.ended(1);
+    let ran = rm().args(["--json", "a", "missing", "c", ".", "b"]).within(&spot).ends(1);
     let report = ran.json();
     let removed: Vec<_> = report["removed"].as_array().unwrap().iter().map(|one| one["path"].clone()).collect();
     assert_eq!(removed, ["a", "c", "b"]);
     ran.says(&["`missing` does not exist", "refusing to remove `.`"]);
     eventually_nothing_left(&spot);
     spot.holds(&[]);
-}
-
-#[test]
-fn the_same_operand_twice() {
-    let spot = Spot::anywhere();
+    // The same one, twice.
     spot.tree("a/b").file("x", b"1");
     rm().args(["a/b", "a", "a"]).within(&spot).run().ended(1);
     eventually_nothing_left(&spot);
@@ -273,10 +261,8 @@ fn the_same_operand_twice() {
 }
 
 #[test]
-fn a_parent_that_cannot_be_written_to_stops_nothing_it_need_not() {
-    if !require_root("another user") {
-        return;
-    }
+fn a_parent_that_cannot_be_written_to_or_is_sticky_stops_nothing_it_need_not() {
+    let Some(reachable) = Reachable::for_somebody_else() else { return };
     let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
     spot.tree("parent/tree")
         .file("d/a", b"1")
@@ -284,7 +270,6 @@ fn a_parent_that_cannot_be_written_to_stops_nothing_it_need_not() {
         .owner("d", 12345, 12345)
         .owner("d/a", 12345, 12345);
     spot.tree("").mode("parent", 0o755);
-    let reachable = Reachable::new();
     let ran = rm().arg("parent/tree").within(&spot).by_somebody_else(&reachable).run();
     // The contents can go, the directory itself is in a parent that is not his.
     ran.ended(1);
@@ -293,10 +278,19 @@ fn a_parent_that_cannot_be_written_to_stops_nothing_it_need_not() {
     // What he could never delete is not moved out of sight either.
     spot.tree("").file("root's/a", b"1").mode("root's", 0o755);
     for tree in ["root's", "root's/a"] {
-        rm().arg(tree).within(&spot).by_somebody_else(&reachable).fails(1).says(&["Permission denied"]).hints();
+        let ran = rm().arg(tree).within(&spot).by_somebody_else(&reachable).fails(1);
+        assert!(!ran.says(&["Permission denied"]).hints().stderr.contains("--exclude"));
         assert!(spot.join("root's/a").exists());
     }
     nothing_left(&spot);
+    // A sticky directory protects what is not his own.
+    spot.tree("").dir("tmp").mode("tmp", 0o1777);
+    spot.tree("tmp/root's").file("a", b"1");
+    let before = fingerprint(spot.join("tmp/root's"));
+    let ran = rm().arg("tmp/root's").within(&spot).by_somebody_else(&reachable).fails(1);
+    ran.says(&["tmp/root's", "hint: another user owns it; root may delete it: sudo calve rm 'tmp/root'\\''s'\n"]);
+    before.assert_unchanged(spot.join("tmp/root's"));
+    nothing_left(spot.join("tmp"));
 }
 
 #[test]
@@ -392,22 +386,6 @@ fn what_is_immutable_is_told() {
     mark("-ia", &format!("./{trash}/d/a"));
     rm().args(["--wait", &format!("./{trash}")]).within(&spot).succeeds();
     nothing_left(&spot);
-}
-
-#[test]
-fn a_sticky_directory_protects_what_is_not_ones_own() {
-    if !require_root("another user") {
-        return;
-    }
-    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
-    spot.tree("").dir("tmp").mode("tmp", 0o1777);
-    spot.tree("tmp/root's").file("a", b"1");
-    let before = fingerprint(spot.join("tmp/root's"));
-    let reachable = Reachable::new();
-    let ran = rm().arg("tmp/root's").within(&spot).by_somebody_else(&reachable).fails(1);
-    ran.says(&["tmp/root's", "hint: another user owns it; root may delete it: sudo calve rm 'tmp/root'\\''s'\n"]);
-    before.assert_unchanged(spot.join("tmp/root's"));
-    nothing_left(spot.join("tmp"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use calve_testkit::{
     FileSystem, Injection, SplitMix64, Tree, UnprivilegedUser, Volume, few_rounds, fingerprint, matrix,
-    node_modules_like, require_root, rounds, run_injected,
+    node_modules_like, rounds, run_injected,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -37,6 +37,14 @@ fn both_commands_print_their_documents() {
     assert_eq!(du["schema"], "calve.du/1");
     assert!(du["total"]["frees_min"].as_u64() <= du["total"]["frees_max"].as_u64(), "{du}");
     assert_eq!(du["paths"].as_array().unwrap().len(), 2);
+    // State is kept in the data directory of the user.
+    let dedupe = || calve(["dedupe", "-q", "a", "b"]).within(volume.path()).env("CALVE_HOME", "");
+    let data = volume.path().join("data");
+    dedupe().env("XDG_DATA_HOME", &data).succeeds();
+    assert!(data.join("calve/hashes").is_dir());
+    dedupe().env("XDG_DATA_HOME", "relative").env("HOME", volume.path().join("home")).succeeds();
+    assert!(volume.path().join("home/.local/share/calve/hashes").is_dir());
+    assert!(!volume.path().join("relative").exists());
 }
 
 #[test]
@@ -70,40 +78,27 @@ fn links_name_what_they_lead_to_and_what_is_inside_is_refused() {
 }
 
 #[test]
-fn state_is_kept_in_the_data_directory_of_the_user() {
-    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
-    let content = SplitMix64::new(1).bytes(100_000);
-    Tree::new(volume.path()).file("a/x", &content).file("b/x", &content);
-    let dedupe = || calve(["dedupe", "-q", "a", "b"]).within(volume.path()).env("CALVE_HOME", "");
-    let data = volume.path().join("data");
-    dedupe().env("XDG_DATA_HOME", &data).succeeds();
-    assert!(data.join("calve/hashes").is_dir());
-    dedupe().env("XDG_DATA_HOME", "relative").env("HOME", volume.path().join("home")).succeeds();
-    assert!(volume.path().join("home/.local/share/calve/hashes").is_dir());
-    assert!(!volume.path().join("relative").exists());
-}
-
-#[test]
-fn a_path_that_is_missing_is_named_and_the_others_are_counted() {
+fn what_is_missing_or_closed_is_named_and_the_rest_is_counted() {
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
     Tree::new(volume.path()).file("tree/a", "x");
-    let ran = calve(["du", "--json", "none", "tree"]).within(volume.path()).run();
-    ran.ended(1);
+    let ran = calve(["du", "--json", "none", "tree"]).within(volume.path()).ends(1);
     let ran = ran.says(&["`none` does not exist"]);
     assert_eq!(ran.json()["total"]["entries"]["files"], 1);
     let ran = calve(["du", "none"]).within(volume.path()).fails(1);
     assert_eq!(ran.says(&["`none` does not exist"]).stdout, "");
-}
-
-#[test]
-fn what_cannot_be_read_is_named_and_the_rest_is_counted() {
-    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
-    let root = volume.path().join("tree");
+    // So is what cannot be read.
+    let root = volume.path().join("closed");
     Tree::new(&root).file("a", "x").dir("closed").file("closed/b", "y").mode("closed", 0o000);
     let output = UnprivilegedUser::command(PROGRAM).args(["du", "--json"]).arg(&root).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("permission denied") && text.contains("\"unreadable\": 1"), "{text}");
+    // Nothing can be shared on ext4.
+    let refused = calve(["dedupe", "."]).within(volume.path()).fails(1);
+    refused.says(&[
+        "hint: keep them on btrfs, or on XFS made with reflink=1 (the default); `calve cp` to such a place shares from the beginning\n",
+    ]);
+    calve(["dedupe", "missing"]).within(volume.path()).fails(1);
 }
 
 #[test]
@@ -148,16 +143,6 @@ fn sharing_fails_when_some_entries_could_not_be_read() {
         assert!(said.contains("\"unreadable\": 1"), "{said}");
         assert!(told.contains("closed") && told.contains("permission denied"), "{told}");
     }
-}
-
-#[test]
-fn elsewhere_it_is_refused() {
-    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
-    let refused = calve(["dedupe", "."]).within(volume.path()).fails(1);
-    refused.says(&[
-        "hint: keep them on btrfs, or on XFS made with reflink=1 (the default); `calve cp` to such a place shares from the beginning\n",
-    ]);
-    calve(["dedupe", "missing"]).within(volume.path()).fails(1);
 }
 
 #[test]
@@ -206,10 +191,7 @@ fn killed_at_random_moments_nothing_but_sharing_has_changed() {
 
 #[test]
 fn files_of_others_and_what_is_closed_is_left_alone_and_said_to_be() {
-    if !require_root("another user") {
-        return;
-    }
-    let reachable = Reachable::new();
+    let Some(reachable) = Reachable::for_somebody_else() else { return };
     for file_system in FileSystem::REFLINKING {
         let Some(volume) = Volume::new(file_system) else { continue };
         let [own, foreign] = [1, 2].map(|seed| SplitMix64::new(seed).bytes(100_000));
@@ -223,8 +205,7 @@ fn files_of_others_and_what_is_closed_is_left_alone_and_said_to_be() {
         let before = fingerprint(volume.path());
         for options in [&["-n"][..], &[]] {
             let words = [&["dedupe", "--json", "--no-cache", "t"], options].concat();
-            let ran = calve(words).within(volume.path()).by_somebody_else(&reachable).run();
-            ran.ended(1);
+            let ran = calve(words).within(volume.path()).by_somebody_else(&reachable).ends(1);
             let report = ran.json();
             before.assert_unchanged(volume.path());
             assert_eq!(report["shared"]["files"], 1, "{options:?} {report:#}");
@@ -240,10 +221,7 @@ fn files_of_others_and_what_is_closed_is_left_alone_and_said_to_be() {
 
 #[test]
 fn own_files_are_shared_with_those_of_others_in_any_order() {
-    if !require_root("another user") {
-        return;
-    }
-    let reachable = Reachable::new();
+    let Some(reachable) = Reachable::for_somebody_else() else { return };
     for paths in [["mine", "others"], ["others", "mine"]] {
         let Some(volume) = Volume::new(FileSystem::Btrfs) else { continue };
         let content = SplitMix64::new(1).bytes(100_000);

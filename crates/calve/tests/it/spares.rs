@@ -265,24 +265,7 @@ fn the_name_that_list_prints_is_understood_whatever_is_there_now() {
 }
 
 #[test]
-fn a_spare_is_not_lost_to_another_mount() {
-    let Some(place) = Place::on(FileSystem::Ext4) else { return };
-    place.spares(&["add", "-q", "src"]).succeeds();
-    place.settle();
-    place.spot.tree("same").dir("below");
-    place.spot.tree("mount");
-    let mount = BindMount::new(place.spot.join("same"), place.spot.join("mount"));
-    let why = "its spares are seen through another mount than the destination";
-    assert!(place.with_home(calve(["probe", "src", "mount"])).succeeds().stdout.contains(&format!("refused: {why}")));
-    let copied = place.cp(&["-q", "--json", "-T", "src", "mount/copy"]).succeeds();
-    assert_ne!(strategy(&copied), "spare");
-    assert_eq!(place.states(), ["ready"]);
-    drop(mount);
-    assert_eq!(strategy(&place.cp(&["-q", "--json", "-T", "src", "same/below/copy"]).succeeds()), "spare");
-}
-
-#[test]
-fn nothing_is_offered_where_nothing_can_be_written() {
+fn a_spare_is_not_lost_to_another_mount_or_one_that_is_read_only() {
     let Some(place) = Place::on(FileSystem::Ext4) else { return };
     place.spares(&["add", "-q", "src"]).succeeds();
     place.settle();
@@ -294,6 +277,16 @@ fn nothing_is_offered_where_nothing_can_be_written() {
     let told = place.with_home(calve(["probe", "src", "."])).run().stdout;
     remount("remount,rw");
     assert!(told.contains("refused: the destination's file system is mounted read-only"), "{told}");
+    place.spot.tree("same").dir("below");
+    place.spot.tree("mount");
+    let mount = BindMount::new(place.spot.join("same"), place.spot.join("mount"));
+    let why = "its spares are seen through another mount than the destination";
+    assert!(place.with_home(calve(["probe", "src", "mount"])).succeeds().stdout.contains(&format!("refused: {why}")));
+    let copied = place.cp(&["-q", "--json", "-T", "src", "mount/copy"]).succeeds();
+    assert_ne!(strategy(&copied), "spare");
+    assert_eq!(place.states(), ["ready"]);
+    drop(mount);
+    assert_eq!(strategy(&place.cp(&["-q", "--json", "-T", "src", "same/below/copy"]).succeeds()), "spare");
 }
 
 #[test]
@@ -316,20 +309,19 @@ fn what_makes_no_sense_is_refused() {
         refused.says(&["the strategy `spare` cannot be used here\n  spare: there is no spare of this source"]);
     }
     place.spares(&["add", "--count", "0", "src"]).run().ended(2);
+    // Patterns of what is taken are told apart.
+    let added = place.spares(&["add", "--exclude", "*.log", "--exclude", "!keep.log", "src"]).succeeds();
+    added.says(&["1 of 1 spare ready, without `*.log`, with `keep.log`, in"]);
 }
 
 #[test]
 fn two_users_have_stores_of_their_own() {
-    if !require_root("another user") {
-        return;
-    }
+    let Some(reachable) = Reachable::for_somebody_else() else { return };
     let Some(place) = Place::on(FileSystem::Ext4) else { return };
     place.spares(&["add", "-q", "src"]).succeeds();
     place.spares(&["pause", "-q", "src"]).succeeds();
-    let reachable = Reachable::new();
     // The other one may not even look at it, and clones as ever.
-    let ran = place.cp(&["--json", "-T", "src", "theirs"]).by_somebody_else(&reachable).run();
-    ran.ended(0);
+    let ran = place.cp(&["--json", "-T", "src", "theirs"]).by_somebody_else(&reachable).ends(0);
     assert_eq!(strategy(&ran), "copy");
     assert!(ran.stderr.contains("no spare: the spares cannot be reached"), "{}", ran.stderr);
     assert_eq!(place.states(), ["ready"]);
@@ -452,13 +444,6 @@ fn edit(src: &Path, random: &mut SplitMix64) {
     let tree = Tree::new(src).file(format!("new-{number}"), random.bytes(100));
     // As many as may differ, so that bringing a spare up to date takes a while.
     (0..30).fold(tree, |tree, file| tree.file(format!("d-{number}/{file}"), random.bytes(3000)));
-}
-
-#[test]
-fn patterns_of_what_is_taken_are_told_apart() {
-    let Some(place) = Place::on(FileSystem::Ext4) else { return };
-    let added = place.spares(&["add", "--exclude", "*.log", "--exclude", "!keep.log", "src"]).succeeds();
-    added.says(&["1 of 1 spare ready, without `*.log`, with `keep.log`, in"]);
 }
 
 #[test]

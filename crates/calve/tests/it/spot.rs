@@ -3,10 +3,11 @@
 use std::ffi::OsStr;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use calve_testkit::{FileSystem, Tree, Volume};
+use calve_testkit::{FileSystem, Tree, UnprivilegedUser, Volume};
 
 /// A directory with room for a source, a destination, and whatever a run might leave beside them.
 pub(crate) struct Spot {
@@ -45,6 +46,22 @@ impl Spot {
     /// A tree at `name` in it.
     pub(crate) fn tree(&self, name: &str) -> Tree {
         Tree::new(self.dir.join(name))
+    }
+
+    /// A subvolume at `name` in it, on btrfs.
+    #[track_caller]
+    pub(crate) fn subvolume(&self, name: &str) -> Tree {
+        let output = Command::new("btrfs").args(["subvolume", "create"]).arg(self.dir.join(name)).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        self.tree(name)
+    }
+
+    /// Gives a tree in it, or with `""` all of it, to the user who owns nothing else.
+    #[track_caller]
+    pub(crate) fn give_away(&self, name: &str) {
+        let owner = format!("{}:{}", UnprivilegedUser::UID, UnprivilegedUser::GID);
+        let output = Command::new("chown").args(["-hR", &owner]).arg(self.dir.join(name)).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
     }
 
     /// Expects exactly these names in it, and so nothing left behind.

@@ -135,16 +135,16 @@ fn a_template_whose_files_are_there_needs_no_mount() {
 }
 
 #[test]
-fn a_home_that_is_a_file_is_told() {
-    let spot = Spot::anywhere();
-    spot.tree("").file("home", b"");
-    let refused = kept(&spot, ["template", "list"]).fails(1);
-    refused.says(&["home/templates`: Not a directory"]);
-}
-
-#[test]
 fn a_template_is_cloned_to_exactly_its_target() {
     let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
+    // A path that begins with an at sign is reached by its directory.
+    spot.tree("@types/node").file("index.d.ts", b"1");
+    kept(&spot, ["cp", "./@types", "by path"]).succeeds();
+    kept(&spot, ["cp", "@types/node", "node"]).succeeds();
+    kept(&spot, ["cp", "@types", "dst2"]).fails(1).says(&["there is no template `types`"]);
+    assert_same(spot.join("@types"), spot.join("by path"));
+    // Nothing is made to look for a template.
+    assert!(!spot.join("home").exists());
     spot.tree("src").file("a", b"1");
     spot.tree("there").file("b", b"1");
     kept(&spot, ["template", "create", "-q", "shop", "src"]).succeeds();
@@ -172,18 +172,6 @@ fn a_template_is_cloned_to_exactly_its_target() {
 }
 
 #[test]
-fn a_path_that_begins_with_an_at_sign_is_reached_by_its_directory() {
-    let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
-    spot.tree("@types/node").file("index.d.ts", b"1");
-    kept(&spot, ["cp", "./@types", "dst"]).succeeds();
-    kept(&spot, ["cp", "@types/node", "node"]).succeeds();
-    kept(&spot, ["cp", "@types", "dst2"]).fails(1).says(&["there is no template `types`"]);
-    assert_same(spot.join("@types"), spot.join("dst"));
-    // Nothing is made to look for a template.
-    assert!(!spot.join("home").exists());
-}
-
-#[test]
 fn a_template_that_was_changed_is_told_with_what_to_do() {
     let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
     spot.tree("src").file("d/a", b"1");
@@ -194,8 +182,7 @@ fn a_template_that_was_changed_is_told_with_what_to_do() {
     let ran = ran.says(&["the template `shop` was changed after it was made", "calve template verify shop"]);
     assert_eq!(ran.json()["code"], "ERR_CALVE_TEMPLATE");
     assert!(!spot.join("dst").exists());
-    let ran = kept(&spot, ["template", "verify", "shop"]).run();
-    ran.ended(1);
+    let ran = kept(&spot, ["template", "verify", "shop"]).ends(1);
     assert!(ran.stdout.starts_with("changed    d/a ("), "{}", ran.stdout);
     ran.says(&["1 of 3 entries", "calve template refresh shop"]);
     kept(&spot, ["template", "create", "shop", "src"])
@@ -212,6 +199,10 @@ fn without_a_home_there_are_no_templates() {
     let ran = kept(&spot, ["template", "list"]).env("CALVE_HOME", "relative").fails(1);
     ran.says(&["CALVE_HOME is not an absolute path", "set CALVE_HOME to an absolute path"]);
     kept(&spot, ["cp", "@shop", "dst"]).env("CALVE_HOME", "relative").fails(1).says(&["CALVE_HOME"]);
+    // A home that is a file is told.
+    spot.tree("").file("home", b"");
+    let refused = kept(&spot, ["template", "list"]).fails(1);
+    refused.says(&["home/templates`: Not a directory"]);
 }
 
 #[test]

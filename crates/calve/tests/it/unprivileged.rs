@@ -1,11 +1,9 @@
 //! A user without any privilege: what works, and the messages about the rest.
 
 use std::path::Path;
-use std::process::Command;
 
 use calve_testkit::{
     Aspect, FileSystem, UnprivilegedUser, assert_same, assert_same_except, everything, fingerprint, matrix,
-    require_root,
 };
 use rustix::fs::FileType;
 use serde_json::{Value, json};
@@ -21,21 +19,11 @@ struct Guest {
 
 impl Guest {
     fn on(file_system: FileSystem) -> Option<Self> {
-        if !require_root("another user") {
-            return None;
-        }
-        Some(Self { spot: Spot::on(file_system)?, reachable: Reachable::new() })
+        Some(Self { reachable: Reachable::for_somebody_else()?, spot: Spot::on(file_system)? })
     }
 
     fn runs(&self, command: Calve) -> Calve {
         command.within(&self.spot).by_somebody_else(&self.reachable)
-    }
-
-    /// Gives him all of a tree.
-    fn owns(&self, tree: &str) {
-        let owner = format!("{}:{}", UnprivilegedUser::UID, UnprivilegedUser::GID);
-        let output = Command::new("chown").args(["-hR", &owner]).arg(self.spot.join(tree)).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
     }
 
     fn shell(&self, script: &str) {
@@ -56,7 +44,7 @@ fn a_tree_of_his_own_is_kept_completely() {
         guest.spot.tree("src").symlink("l", "a").fifo("f").hard_link("d/a", "a").file("private", b"2");
         guest.spot.tree("src").file("locked/deep/down", b"3").xattr("a", "user.x", b"1");
         guest.spot.tree("src").acl("d", "u:4711:rx,d:u:4711:rwx");
-        guest.owns("src");
+        guest.spot.give_away("src");
         let src = guest.spot.tree("src").mode("private", 0o400).mode("locked/deep", 0o555).mode("locked", 0o500);
         src.mode("d/run", 0o4755).mtime("locked", 1_000_000_000, 1).mtime("", 1_000_000_001, 2);
         let before = fingerprint(guest.spot.join("src"));
@@ -128,11 +116,6 @@ fn everything_is_cloned_as_far_as_he_may() {
     }
 }
 
-fn subvolume(guest: &Guest, path: &str) {
-    let output = Command::new("btrfs").args(["subvolume", "create"]).arg(guest.spot.join(path)).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-}
-
 fn strategy(receipt: &Value) -> &str {
     receipt["strategy"].as_str().unwrap()
 }
@@ -141,10 +124,9 @@ fn strategy(receipt: &Value) -> &str {
 fn his_own_subvolume_is_snapshotted_and_a_foreign_one_is_not() {
     let Some(guest) = Guest::on(FileSystem::Btrfs) else { return };
     for name in ["his", "foreign"] {
-        subvolume(&guest, name);
-        guest.spot.tree(name).file("a", vec![1; 100_000]).file("d/b", b"2");
+        guest.spot.subvolume(name).file("a", vec![1; 100_000]).file("d/b", b"2");
     }
-    guest.owns("his");
+    guest.spot.give_away("his");
     let receipt = guest.runs(cp().args(["--json", "his", "new"])).succeeds().json();
     assert_eq!(strategy(&receipt), "snapshot");
     assert_same(guest.spot.join("his"), guest.spot.join("new"));
@@ -235,9 +217,9 @@ fn capabilities_and_trusted_attributes_are_reported() {
 }
 
 #[test]
-fn what_another_user_owns_in_a_tree_is_told_before_it_is_moved_away() {
+fn what_another_user_owns_or_a_sticky_bit_keeps_is_told_before_it_is_moved_away() {
     let Some(guest) = Guest::on(FileSystem::Ext4) else { return };
-    guest.owns("");
+    guest.spot.give_away("");
     let tree = || guest.spot.tree("it's/mine");
     tree().file("his", b"1").file("deep/root's/a", b"2");
     for mode in [0o755, 0o700] {
@@ -261,15 +243,9 @@ fn what_another_user_owns_in_a_tree_is_told_before_it_is_moved_away() {
     tree().dir("deep/root's");
     guest.runs(rm().args(["--wait", "it's/mine"])).succeeds();
     assert!(!guest.spot.join("it's/mine").exists());
-}
-
-#[test]
-fn what_a_sticky_bit_keeps_is_told_before_it_is_moved_away() {
-    let Some(guest) = Guest::on(FileSystem::Ext4) else { return };
-    guest.owns("");
-    let tree = || guest.spot.tree("s");
-    tree().file("deep/root's", b"1").mode("deep", 0o1777);
-    guest.owns("s");
+    // The same for entries that a sticky bit keeps.
+    guest.spot.tree("s").file("deep/root's", b"1").mode("deep", 0o1777);
+    guest.spot.give_away("s");
     guest.spot.tree("").owner("s/deep", 0, 0).owner("s/deep/root's", 0, 0);
     let refused = |command: Calve| {
         let ran = guest.runs(command).fails(1);
@@ -286,12 +262,7 @@ fn what_a_sticky_bit_keeps_is_told_before_it_is_moved_away() {
     guest.spot.tree("").owner("s/deep/root's", 0, 0).owner("s/deep", UnprivilegedUser::UID, UnprivilegedUser::GID);
     guest.runs(rm().args(["--wait", "s"])).succeeds();
     assert!(!guest.spot.join("s").exists());
-}
-
-#[test]
-fn root_removes_what_others_own_and_a_shared_directory_is_no_obstacle() {
-    let Some(guest) = Guest::on(FileSystem::Ext4) else { return };
-    guest.owns("");
+    // A shared directory is no obstacle, and root removes what others own.
     let tree = guest.spot.tree("mine").file("shared/a", b"1").mode("shared", 0o777);
     tree.owner("", UnprivilegedUser::UID, UnprivilegedUser::GID);
     guest.runs(rm().args(["--wait", "mine"])).succeeds();
@@ -303,7 +274,7 @@ fn root_removes_what_others_own_and_a_shared_directory_is_no_obstacle() {
 #[test]
 fn what_cannot_be_deleted_is_told_and_tried_again() {
     let Some(guest) = Guest::on(FileSystem::Ext4) else { return };
-    guest.owns("");
+    guest.spot.give_away("");
     // Too far down to be found beforehand: many directories are above it.
     let plant = |tree: &str| {
         let planted = guest.spot.tree(tree).file("his", b"1").file("d/d/root's/a", b"2");
@@ -311,7 +282,7 @@ fn what_cannot_be_deleted_is_told_and_tried_again() {
         for entry in ["d", "d/d", "wide"] {
             guest.spot.tree(tree).owner(entry, UnprivilegedUser::UID, UnprivilegedUser::GID);
         }
-        guest.owns(&format!("{tree}/his"));
+        guest.spot.give_away(&format!("{tree}/his"));
         guest.spot.tree("").owner(tree, UnprivilegedUser::UID, UnprivilegedUser::GID);
     };
     plant("waited");
@@ -326,7 +297,7 @@ fn what_cannot_be_deleted_is_told_and_tried_again() {
 
     // The next removal warns, and the command that it names says why.
     guest.spot.tree("other").file("a", b"1");
-    guest.owns("other");
+    guest.spot.give_away("other");
     guest.runs(rm().args(["--wait", "other"])).succeeds().says(&[&format!("`calve rm --wait ./{stuck}`")]);
     let again = guest.runs(rm().args(["--wait", &stuck])).fails(1);
     again.says(&["/d/d/root's", "sudo calve rm"]).hints();
@@ -339,7 +310,7 @@ fn what_cannot_be_deleted_is_told_and_tried_again() {
     guest.runs(rm().args(["--wait", &trash().unwrap()])).succeeds();
     // The locks of these attempts go with the next removal in the background.
     guest.spot.tree("last").file("a", b"1");
-    guest.owns("last");
+    guest.spot.give_away("last");
     guest.runs(rm().arg("last")).succeeds();
     eventually_nothing_left(&guest.spot);
 }

@@ -55,7 +55,7 @@ fn a_disk_that_others_fill_meanwhile_ends_the_bench_and_everything_it_made_is_re
 }
 
 #[test]
-fn a_program_that_does_not_tell_its_version_is_not_waited_for() {
+fn a_program_that_does_not_tell_its_version_is_not_waited_for_and_may_be_interrupted() {
     let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
     spot.tree("tree").file("a", b"1");
     // A child that outlives it holds what it would print to; another one never ends.
@@ -73,12 +73,7 @@ fn a_program_that_does_not_tell_its_version_is_not_waited_for() {
     send(child, Signal::KILL);
     assert_eq!((&report["versions"]["cpz"], &report["versions"]["xcp"]), (&json!("unknown"), &json!("unknown")));
     spot.holds(&["tree"]);
-}
-
-#[test]
-fn an_interruption_while_no_program_runs_removes_everything() {
-    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
-    spot.tree("tree").file("a", b"1");
+    // An interruption meanwhile removes everything.
     // It is being asked for its version, which comes before the first round.
     let asked = "#!/bin/sh\nPATH=/usr/bin:/bin\n[ \"$1\" = --version ] && { echo $$ >\"$ASKED\"; exec sleep 1000; }\n";
     let programs = Programs::none().plain("cpz", asked);
@@ -92,8 +87,7 @@ fn an_interruption_while_no_program_runs_removes_everything() {
     });
     assert_eq!(leftovers(&spot).len(), 1);
     send(running.id(), Signal::TERM);
-    let ran = running.wait();
-    ran.ended(130);
+    let ran = running.ends(130);
     assert!(!ran.stderr.contains("round 1"), "{}", ran.stderr);
     spot.holds(&["tree"]);
     eventually("it has ended", || !std::path::Path::new("/proc").join(pid.trim()).exists());
@@ -111,8 +105,7 @@ fn an_interruption_while_the_tree_is_copied_to_the_place_removes_everything() {
             .any(|place| !crate::spot::names(spot.join(place)).iter().all(|name| name == ".gitignore"))
     });
     send(running.id(), Signal::INT);
-    let ran = running.wait();
-    ran.ended(130);
+    let ran = running.ends(130);
     assert!(!ran.stderr.contains("round 1"), "{}", ran.stderr);
     spot.holds(&[]);
 }

@@ -1,6 +1,6 @@
 //! Measurements, and the report of them.
 
-use calve_testkit::{FileSystem, Volume, fingerprint, matrix, node_modules_like, require_root};
+use calve_testkit::{FileSystem, Volume, fingerprint, matrix, node_modules_like};
 use serde_json::{Value, json};
 
 use super::{Programs, bench_of, commands, of_command};
@@ -132,9 +132,7 @@ fn what_is_not_possible_is_listed_with_the_reason() {
 #[test]
 fn a_subvolume_is_snapshotted_by_calve_and_by_its_peer() {
     let Some(spot) = Spot::on(FileSystem::Btrfs) else { return };
-    let made = std::process::Command::new("btrfs").args(["subvolume", "create"]).arg(spot.join("tree")).output();
-    assert!(made.unwrap().status.success());
-    spot.tree("tree").file("a", b"1");
+    spot.subvolume("tree").file("a", b"1");
     let programs = Programs::none().real("cp").real("btrfs");
     let command = bench_of(spot.join("tree"), &spot).args(["--json", "--runs", "2"]);
     let report = command.env("PATH", programs.path()).succeeds().json();
@@ -217,12 +215,9 @@ fn a_faster_peer_is_marked_in_the_table_and_in_the_end() {
 
 #[test]
 fn it_works_without_privileges() {
-    if !require_root("another user") {
-        return;
-    }
+    let Some(reachable) = Reachable::for_somebody_else() else { return };
     let Some(spot) = Spot::on(FileSystem::Xfs) else { return };
     spot.tree("tree").file("a", vec![1; 50_000]);
-    let reachable = Reachable::new();
     let command = bench_of(spot.join("tree"), &spot).args(["--runs", "1", "--json"]);
     let report = command.by_somebody_else(&reachable).succeeds().json();
     of_command(&report["results"], "calve cp SRC DST");

@@ -96,12 +96,7 @@ fn a_program_that_crashes_is_reported_and_the_others_go_on() {
     let row = table.stdout.lines().find(|line| line.starts_with("| `cpz SRC DST`")).unwrap();
     assert!(row.contains("failed"), "{row}");
     assert_eq!(table.stderr, "");
-}
-
-#[test]
-fn a_program_that_makes_nothing_or_cannot_start_has_failed() {
-    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
-    spot.tree("tree").file("a", b"1");
+    // One that makes nothing, or cannot start, has failed too.
     let programs = Programs::none().script("cpz", "exit 0").script("xcp", "");
     fs_err::write(programs.path().join("xcp"), "\x7fELF and nothing more").unwrap();
     let command = bench_of("tree", ".").args(["--runs", "1", "--json"]).within(&spot).env("PATH", programs.path());
@@ -114,7 +109,7 @@ fn a_program_that_makes_nothing_or_cannot_start_has_failed() {
 }
 
 #[test]
-fn a_tree_that_changes_meanwhile_is_noticed() {
+fn a_tree_that_changes_or_vanishes_meanwhile_is_noticed() {
     let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
     spot.tree("tree").file("a", b"1");
     let programs = Programs::none().script("cpz", "echo more >> \"$1/a\"; cp -r \"$1\" \"$2\"");
@@ -128,16 +123,10 @@ fn a_tree_that_changes_meanwhile_is_noticed() {
     of_command(&report["results"], "cp -al SRC DST");
     assert!(report["warnings"].as_array().unwrap().iter().all(|warning| warning["code"] != "tree_changed"));
     spot.holds(&["tree"]);
-}
-
-#[test]
-fn a_tree_that_vanishes_fails_calve_and_is_reported() {
-    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
-    spot.tree("tree").file("a", b"1");
+    // One that vanishes fails Calve.
     let programs = Programs::none().script("cpz", "rm -r \"$1\"; mkdir \"$2\"");
     let command = bench_of("tree", ".").args(["--runs", "2", "--json"]).within(&spot).env("PATH", programs.path());
-    let ran = command.run();
-    ran.ended(1);
+    let ran = command.ends(1);
     let report = ran.json();
     assert!(has_warning(&report, "tree_changed").contains("cannot be read any more"));
     of_command(&report["failed"], "calve cp SRC DST");
@@ -179,8 +168,7 @@ fn an_interruption_kills_what_runs_and_removes_everything() {
             std::thread::sleep(std::time::Duration::from_millis(1));
             send(running.id(), signal);
         }
-        let ran = running.wait();
-        ran.ended(130);
+        let ran = running.ends(130);
         assert!(ran.stderr.ends_with("error: interrupted\n"), "{}", ran.stderr);
         assert_eq!(ran.stdout, "");
         spot.holds(&["tree"]);
@@ -190,22 +178,7 @@ fn an_interruption_kills_what_runs_and_removes_everything() {
 }
 
 #[test]
-fn what_a_killed_bench_has_left_is_named() {
-    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
-    spot.tree("tree").file("a", b"1");
-    spot.tree("").dir(".calve-bench-1-0").dir(".calve-bench-2-0");
-    // Held by one that still runs.
-    let held = fs_err::File::open(spot.join(".calve-bench-2-0")).unwrap();
-    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    let programs = Programs::none();
-    let ran = bench_of("tree", ".").args(["--runs", "1"]).within(&spot).env("PATH", programs.path()).succeeds();
-    assert!(!ran.stderr.contains(".calve-bench-2-0"), "{}", ran.stderr);
-    ran.says(&["a bench that was killed left", ".calve-bench-1-0", "which you may delete"]);
-    spot.holds(&[".calve-bench-1-0", ".calve-bench-2-0", "tree"]);
-}
-
-#[test]
-fn a_killed_bench_leaves_one_directory_and_an_untouched_tree() {
+fn a_killed_bench_leaves_one_directory_that_is_named_and_an_untouched_tree() {
     let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
     spot.tree("tree").file("a", b"1");
     let before = fingerprint(spot.join("tree"));
@@ -217,6 +190,12 @@ fn a_killed_bench_leaves_one_directory_and_an_untouched_tree() {
     let left = leftovers(&spot);
     assert_eq!(left.len(), 1, "{left:?}");
     before.assert_unchanged(spot.join("tree"));
+    // Held by one that still runs.
+    spot.tree("").dir(".calve-bench-2-0");
+    let held = fs_err::File::open(spot.join(".calve-bench-2-0")).unwrap();
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let ran = bench_of("tree", ".").args(["--runs", "1"]).within(&spot).env("PATH", Programs::none().path()).succeeds();
-    ran.says(&["a bench that was killed left", &left[0]]);
+    assert!(!ran.stderr.contains(".calve-bench-2-0"), "{}", ran.stderr);
+    ran.says(&["a bench that was killed left", &left[0], "which you may delete"]);
+    spot.holds(&[&left[0], ".calve-bench-2-0", "tree"]);
 }

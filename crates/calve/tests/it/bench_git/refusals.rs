@@ -33,6 +33,10 @@ fn what_cannot_be_measured_is_refused_with_the_reason() {
     refused("partial", &[], &["partial` is a partial clone"]);
     refused("shallow", &[], &["shallow` is a shallow clone"]);
     refused("detached", &[], &["has no commits"]);
+    // Nor is a shallow one asked by URL, without end.
+    let shallow = format!("file://{}/shallow", spot.display());
+    let hint = "name the repository that it was cloned from, or a full clone";
+    refused(&shallow, &["--tests=T1,T4"], &["shallow` is a shallow clone", hint]);
     refused("file:///nonexistent/repository", &[], &["cannot be cloned"]);
     // All are checked before any is copied.
     refused("good", &["--repo", "partial"], &["partial` is a partial clone"]);
@@ -74,6 +78,16 @@ fn urls_that_make_no_sense_or_run_programs_are_refused() {
         ran.says(&[words]).hints();
     }
     spot.holds(&[]);
+    // A place that is missing, or no directory.
+    fs_err::write(spot.join("file"), "").unwrap();
+    let elsewhere = Spot::anywhere();
+    let tiny = [tiny(&elsewhere)];
+    bench_git("missing", &tiny).within(&spot).fails(1).says(&["`missing` does not exist"]).hints();
+    bench_git("file", &tiny)
+        .within(&spot)
+        .fails(2)
+        .says(&["name a directory on the file system to measure", "is not a directory"]);
+    spot.holds(&["file"]);
 }
 
 #[test]
@@ -81,8 +95,7 @@ fn options_that_make_no_sense_are_refused() {
     let spot = Spot::anywhere();
     repository(spot.join("source"), 1);
     let refused = |arguments: &[&str], word: &str| {
-        let ran = calve(["bench", "git"]).args(arguments).within(&spot).run();
-        ran.ended(2);
+        let ran = calve(["bench", "git"]).args(arguments).within(&spot).ends(2);
         ran.says(&[word]);
     };
     refused(&[], "--repo");
@@ -90,12 +103,7 @@ fn options_that_make_no_sense_are_refused() {
     refused(&["--repo=source", "--tests=T5-T2"], "greater test first");
     refused(&["--repo=source", "--runs=0"], "--runs");
     spot.holds(&["source"]);
-}
-
-#[test]
-fn a_repository_with_one_commit_has_no_past_to_look_at() {
-    let spot = Spot::anywhere();
-    repository(spot.join("source"), 1);
+    // A repository with one commit has no past to look at.
     let report = bench_git(".", ["--repo=source", "--tests=T1-T3,T8", "--json"]).within(&spot).succeeds().json();
     let operations: Vec<&str> =
         report["results"].as_array().unwrap().iter().map(|it| it["operation"].as_str().unwrap()).collect();
@@ -140,25 +148,10 @@ fn a_disk_that_fills_up_meanwhile_is_told() {
         while filler.write(&bytes).is_ok_and(|written| written > 0) {}
         running.has_ended()
     });
-    let ran = running.wait();
-    ran.ended(1);
+    let ran = running.ends(1);
     // A client's git has failed, or what the bench itself has written.
     let said = ["no space is left", "No space left on device"];
     assert!(said.iter().any(|words| ran.stderr.contains(words)), "{}", ran.stderr);
     ran.says(&["error: "]).hints();
     spot.holds(&["filler"]);
-}
-
-#[test]
-fn a_place_that_is_none_is_refused() {
-    let spot = Spot::anywhere();
-    fs_err::write(spot.join("file"), "").unwrap();
-    let elsewhere = Spot::anywhere();
-    let tiny = [tiny(&elsewhere)];
-    bench_git("missing", &tiny).within(&spot).fails(1).says(&["`missing` does not exist"]).hints();
-    bench_git("file", &tiny)
-        .within(&spot)
-        .fails(2)
-        .says(&["name a directory on the file system to measure", "is not a directory"]);
-    spot.holds(&["file"]);
 }

@@ -44,8 +44,7 @@ fn an_interruption_leaves_no_process_and_no_file() {
         let running = endless(&spot, &tiny(&elsewhere));
         eventually("the clients work", || processes(&spot).len() > 2);
         send(running.id(), signal);
-        let ran = running.wait();
-        ran.ended(130);
+        let ran = running.ends(130);
         assert!(ran.stderr.ends_with("error: interrupted\n"), "{}", ran.stderr);
         assert_eq!(ran.stdout, "");
         spot.holds(&[]);
@@ -87,8 +86,7 @@ fn a_git_that_fails_is_reported_and_the_other_tests_go_on() {
     let mut both = programs.clone().into_os_string();
     both.push(":/usr/bin:/bin");
     let arguments = ["--repo=source", "--tests=T1,T5", "--json"];
-    let ran = bench_git(".", arguments).env("PATH", &both).within(&spot).run();
-    ran.ended(1);
+    let ran = bench_git(".", arguments).env("PATH", &both).within(&spot).ends(1);
     let report = ran.json();
     let failed = super::of(&report["failed"], "T5", "reset");
     assert_eq!((&failed["exit_code"], &failed["reason"]), (&23.into(), &"exit code 23: disk on fire".into()));
@@ -146,16 +144,4 @@ fn a_source_that_cannot_be_cloned_is_refused_without_its_password() {
         assert!(!ran.stderr.contains("secret"), "{}", ran.stderr);
         spot.holds(&[]);
     }
-}
-
-#[test]
-fn a_shallow_source_is_not_asked_without_end() {
-    let spot = Spot::anywhere();
-    repository(spot.join("source"), 3);
-    let source = format!("file://{}/source", spot.display());
-    git(&*spot, ["clone", "-q", "--bare", "--depth=1", &source, "shallow"]);
-    let url = format!("--repo=file://{}/shallow", spot.display());
-    let ran = bench_git(".", [&url, "--tests=T1,T4"]).within(&spot).fails(1);
-    ran.says(&["shallow` is a shallow clone", "name the repository that it was cloned from, or a full clone"]);
-    spot.holds(&["shallow", "source"]);
 }

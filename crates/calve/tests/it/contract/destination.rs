@@ -137,8 +137,7 @@ fn the_current_directory_is_a_source_and_a_destination() {
 #[test]
 fn of_several_sources_those_that_can_be_cloned_are() {
     let spot = folder();
-    let ran = cp().args(["--json", "src", "missing", "file", "there"]).within(&spot).run();
-    ran.ended(1);
+    let ran = cp().args(["--json", "src", "missing", "file", "there"]).within(&spot).ends(1);
     assert_eq!(names(spot.join("there")), ["file", "src"]);
     let receipt = ran.json();
     assert_eq!(keys(&receipt), ["clones", "schema"]);

@@ -6,8 +6,6 @@ mod options;
 mod printed;
 mod receipt;
 
-use std::process::Command;
-
 use calve_testkit::FileSystem;
 
 use crate::spot::Spot;
@@ -30,8 +28,6 @@ fn folder() -> Spot {
 /// A spot where `src` is a subvolume with two files.
 fn subvolume() -> Option<Spot> {
     let spot = Spot::on(FileSystem::Btrfs)?;
-    let output = Command::new("btrfs").args(["subvolume", "create"]).arg(spot.join("src")).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    spot.tree("src").file("a", b"1").file("d/b", vec![7; 100_000]);
+    spot.subvolume("src").file("a", b"1").file("d/b", vec![7; 100_000]);
     Some(spot)
 }

@@ -57,6 +57,10 @@ fn options_may_come_last_and_paths_may_begin_with_a_dash() {
     cp().args(["src", "new", "-a", "--json"]).within(&spot).succeeds().json();
     cp().args(["--", "src", "-r"]).within(&spot).succeeds();
     assert_same(spot.join("src"), spot.join("-r"));
+    // A single file can be verified and synced.
+    cp().args(["--verify", "--sync", "file", "newer"]).within(&spot).succeeds();
+    assert_eq!(fs_err::read(spot.join("newer")).unwrap(), b"3");
+    nothing_left(&spot);
 }
 
 #[test]
@@ -112,14 +116,6 @@ fn verify_and_sync_change_nothing_about_the_result() {
 }
 
 #[test]
-fn a_single_file_can_be_verified_and_synced() {
-    let spot = folder();
-    cp().args(["--verify", "--sync", "file", "new"]).within(&spot).succeeds();
-    assert_eq!(fs_err::read(spot.join("new")).unwrap(), b"3");
-    nothing_left(&spot);
-}
-
-#[test]
 fn excluded_entries_are_left_out_and_listed() {
     let spot = Spot::anywhere();
     spot.tree("src").file("a.log", b"1").file("kept", b"2").file("build/x", b"3").file("deep/build/y", b"4");
@@ -149,7 +145,7 @@ fn excluded_entries_are_left_out_and_listed() {
 fn any_number_of_threads_makes_the_same_tree() {
     let Some(spot) = Spot::on(FileSystem::Xfs) else { return };
     everything(spot.join("src"));
-    for threads in ["1", "2", "3", "17"] {
+    for threads in ["1", "2", "3", "17", "64"] {
         cp().args(["--threads", threads, "src", threads]).within(&spot).succeeds();
         assert_same(spot.join("src"), spot.join(threads));
     }

@@ -13,6 +13,12 @@ fn a_plain_clone_prints_one_line_on_stderr_and_nothing_on_stdout() {
     assert_eq!(ran.stdout, "");
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
     ran.says(&["cloned `src` to `new` by ", "4 entries", " ms"]);
+    // A quiet one prints nothing but errors.
+    let ran = cp().args(["-q", "src", "quiet"]).within(&spot).succeeds();
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    cp().args(["--quiet", "src", "full"]).within(&spot).fails(1).says(&["error: "]);
+    let ran = cp().args(["-q", "-n", "src", "newer"]).within(&spot).succeeds();
+    assert_eq!(ran.stderr, "");
 }
 
 #[test]
@@ -22,6 +28,11 @@ fn the_line_says_why_nothing_faster_was_possible() {
     let ran = cp().args(["src", "new"]).within(&spot).succeeds();
     assert_eq!(ran.stderr.lines().count(), 1);
     ran.says(&["by copy", "no snapshot: ", "no reflink: "]);
+    // No progress is shown where nobody watches.
+    wide(spot.join("src"), 20_000);
+    let ran = cp().args(["--verify", "--sync", "src", "newer"]).within(&spot).succeeds();
+    assert_eq!(ran.stderr.lines().count(), 1);
+    assert!(!ran.stderr.contains(['\r', '\x1b']));
 }
 
 #[test]
@@ -35,16 +46,6 @@ fn quiet_hides_no_warning() {
 }
 
 #[test]
-fn quiet_prints_nothing_but_errors() {
-    let spot = folder();
-    let ran = cp().args(["-q", "src", "new"]).within(&spot).succeeds();
-    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
-    cp().args(["--quiet", "src", "full"]).within(&spot).fails(1).says(&["error: "]);
-    let ran = cp().args(["-q", "-n", "src", "newer"]).within(&spot).succeeds();
-    assert_eq!(ran.stderr, "");
-}
-
-#[test]
 fn colours_are_for_terminals_that_want_them() {
     if !require_program("script") {
         return;
@@ -52,14 +53,11 @@ fn colours_are_for_terminals_that_want_them() {
     let spot = folder();
     let failing = || cp().args(["src", "full"]).within(&spot);
     assert!(!failing().fails(1).stderr.contains('\x1b'));
-    let coloured = failing().env("NO_COLOR", "").on_a_terminal().run();
-    coloured.ended(1);
+    let coloured = failing().env("NO_COLOR", "").on_a_terminal().ends(1);
     assert!(coloured.stdout.contains("\x1b[") && coloured.stdout.contains("already exists"), "{:?}", coloured.stdout);
-    let plain = failing().env("NO_COLOR", "1").on_a_terminal().run();
-    plain.ended(1);
+    let plain = failing().env("NO_COLOR", "1").on_a_terminal().ends(1);
     assert!(!plain.stdout.contains('\x1b') && plain.stdout.contains("already exists"), "{:?}", plain.stdout);
-    let usage = cp().arg("--nonsense").within(&spot).env("NO_COLOR", "1").on_a_terminal().run();
-    usage.ended(2);
+    let usage = cp().arg("--nonsense").within(&spot).env("NO_COLOR", "1").on_a_terminal().ends(2);
     assert!(!usage.stdout.contains('\x1b'), "{:?}", usage.stdout);
 }
 
@@ -103,8 +101,7 @@ fn help_and_version_go_to_stdout() {
         let ran = calve(arguments).succeeds();
         assert!(ran.stdout.contains("calve") && ran.stderr.is_empty());
     }
-    let ran = calve::<&str>([]).run();
-    ran.ended(2);
+    let ran = calve::<&str>([]).ends(2);
     assert_eq!(ran.stdout, "");
 }
 
@@ -113,8 +110,7 @@ fn a_closed_stderr_or_stdout_harms_no_file() {
     for redirections in ["2>&-", "1>&-", "1>&- 2>&-", "0<&-", "0<&- 1>&- 2>&-"] {
         let spot = folder();
         let before = fingerprint(spot.join("src"));
-        let ran = cp().args(["src", "new"]).within(&spot).in_shell("", redirections).run();
-        ran.ended(0);
+        cp().args(["src", "new"]).within(&spot).in_shell("", redirections).ends(0);
         assert_same(spot.join("src"), spot.join("new"));
         before.assert_unchanged(spot.join("src"));
         cp().args(["src", "full"]).within(&spot).in_shell("", redirections).run().ended(1);
@@ -127,8 +123,7 @@ fn a_closed_stderr_or_stdout_harms_no_file() {
 #[test]
 fn a_receipt_that_cannot_be_printed_is_a_failure() {
     let spot = folder();
-    let ran = cp().args(["--json", "src", "new"]).within(&spot).in_shell("", ">/dev/full").run();
-    ran.ended(1);
+    let ran = cp().args(["--json", "src", "new"]).within(&spot).in_shell("", ">/dev/full").ends(1);
     // The clone was made before; what failed is said.
     assert_same(spot.join("src"), spot.join("new"));
     ran.says(&["error: ", "stdout", "No space left on device"]).hints();
@@ -143,8 +138,10 @@ fn errors_name_the_path_and_the_operation() {
     let spot = folder();
     let cases: &[(&[&str], &[&str])] = &[
         (&["missing", "new"], &["`missing` does not exist"]),
+        (&["missing/", "new"], &["`missing/` does not exist"]),
         (&["missing/src", "new"], &["`missing/src` does not exist"]),
         (&["src", "nowhere/new"], &["`nowhere` does not exist", "mkdir -p nowhere"]),
+        (&["src", "not/there/new"], &["the parent directory `not/there` does not exist", "mkdir -p not/there"]),
         (&["file/x", "new"], &["open directory `file`", "Not a directory"]),
         (&["src", "file/x"], &["open directory `file`", "Not a directory"]),
         (&["src", "src/deeper/new"], &["`src/deeper/new`", "inside the source `src`"]),
@@ -155,13 +152,4 @@ fn errors_name_the_path_and_the_operation() {
         assert_eq!(ran.stderr.lines().count(), 2, "{}", ran.stderr);
     }
     assert_eq!(leftovers(&spot), [""; 0]);
-}
-
-#[test]
-fn no_progress_is_shown_where_nobody_watches() {
-    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
-    wide(spot.join("src"), 20_000);
-    let ran = cp().args(["--verify", "--sync", "src", "new"]).within(&spot).succeeds();
-    assert_eq!(ran.stderr.lines().count(), 1);
-    assert!(!ran.stderr.contains(['\r', '\x1b']));
 }

@@ -14,16 +14,6 @@ use crate::program::{Reachable, calve, keys_in_order};
 use crate::spot::{names, nothing_left};
 
 #[test]
-fn the_path_is_printed_as_it_is() {
-    let hosted = Hosted::new();
-    let name = OsStr::from_bytes(b"line\nescape\x1b");
-    let mut command = hosted.calve(&["clone", "-q", &hosted.url()]).arg(name).command();
-    let printed = command.output().unwrap();
-    assert_eq!((printed.status.success(), printed.stdout), (true, [name.as_bytes(), b"\n"].concat()));
-    assert!(hosted.spot.join(name).join(".git").exists());
-}
-
-#[test]
 fn each_purpose_gets_its_clone_and_a_receipt() {
     let hosted = Hosted::new();
     let head = git(&hosted.repository, ["rev-parse", "main"]);
@@ -67,8 +57,19 @@ fn each_purpose_gets_its_clone_and_a_receipt() {
 }
 
 #[test]
-fn the_receipt_has_the_documented_keys() {
+fn the_purpose_is_ci_in_ci_and_the_receipt_has_the_documented_keys() {
     let hosted = Hosted::new();
+    for (ci, purpose) in [("true", "ci"), ("1", "dev"), ("", "dev")] {
+        let plan = hosted.calve(&["clone", "-n", "--json", &hosted.url()]).env("CI", ci).succeeds().json();
+        assert_eq!((&plan["schema"], &plan["purpose"]), (&json!("calve.git-clone-plan/1"), &json!(purpose)));
+    }
+    let shown = hosted.calve(&["clone", "-n", "--for", "ci", &hosted.url()]).succeeds().stdout;
+    assert!(shown.contains("it has no tags and no history, so that `git describe` needs `--for history`"), "{shown}");
+    let command =
+        format!("git clone --no-checkout -c calve.purpose=ci --depth=1 --single-branch -- {} project", hosted.url());
+    assert!(shown.lines().any(|line| line == command), "{shown}");
+    assert!(hosted.host.requests().is_empty(), "a dry run asks nobody");
+    hosted.spot.holds(&[]);
     let receipt = hosted.calve(&["clone", "--json", "--for", "ci", &hosted.url()]).succeeds().json();
     let keys = "schema url dst purpose recipe git head requests bytes_received seconds objects_missing objects_missing_counted honoured warnings";
     assert_eq!(keys_in_order(&receipt), keys.split(' ').collect::<Vec<_>>());
@@ -91,24 +92,31 @@ fn the_receipt_has_the_documented_keys() {
 }
 
 #[test]
-fn the_purpose_is_ci_in_ci_and_dev_elsewhere() {
-    let hosted = Hosted::new();
-    for (ci, purpose) in [("true", "ci"), ("1", "dev"), ("", "dev")] {
-        let plan = hosted.calve(&["clone", "-n", "--json", &hosted.url()]).env("CI", ci).succeeds().json();
-        assert_eq!((&plan["schema"], &plan["purpose"]), (&json!("calve.git-clone-plan/1"), &json!(purpose)));
-    }
-    let shown = hosted.calve(&["clone", "-n", "--for", "ci", &hosted.url()]).succeeds().stdout;
-    assert!(shown.contains("it has no tags and no history, so that `git describe` needs `--for history`"), "{shown}");
-    let command =
-        format!("git clone --no-checkout -c calve.purpose=ci --depth=1 --single-branch -- {} project", hosted.url());
-    assert!(shown.lines().any(|line| line == command), "{shown}");
-    assert!(hosted.host.requests().is_empty(), "a dry run asks nobody");
-    hosted.spot.holds(&[]);
-}
-
-#[test]
 fn a_branch_a_tag_and_a_commit_are_checked_out() {
     let hosted = Hosted::new();
+    // The received bytes are counted, however few they are.
+    let head = git(&hosted.repository, ["rev-parse", "main"]);
+    let url = format!("file://{}", hosted.repository.display());
+    for (number, (purpose, url, revision)) in [
+        ("ci", hosted.url(), Some(&head)),
+        ("ci", url.clone(), Some(&head)),
+        ("ci", hosted.url(), None),
+        ("dev", hosted.url(), Some(&head)),
+        ("history", url, None),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut arguments = vec!["clone", "--json", "--for", purpose];
+        arguments.extend(revision.iter().flat_map(|id| ["--rev", id.as_str()]));
+        let dst = number.to_string();
+        arguments.extend([url.as_str(), &dst]);
+        let received = hosted.calve(&arguments).succeeds().json()["bytes_received"].as_u64().unwrap();
+        let packs = fs_err::read_dir(hosted.spot.join(&dst).join(".git/objects/pack")).unwrap();
+        let packs = packs.map(|entry| entry.unwrap()).filter(|entry| entry.path().extension() == Some("pack".as_ref()));
+        assert_eq!(received, packs.map(|entry| entry.metadata().unwrap().len()).sum::<u64>(), "{arguments:?}");
+        assert!(received > 200, "{arguments:?}: {received}");
+    }
     let old = git(&hosted.repository, ["rev-parse", "main~5"]);
     git(&hosted.repository, ["branch", "side", "main~3"]);
     git(&hosted.repository, ["tag", "v1", "main~4"]);
@@ -162,6 +170,39 @@ fn a_sparse_clone_has_only_its_directories() {
         assert_eq!(receipt["honoured"]["filter"], true);
         assert_eq!(hosted.git(&dst, &["status", "--porcelain"]), "");
     }
+    // One that is not there is named.
+    for (purpose, directory) in [("dev", "a"), ("ci", "b")] {
+        let sparse = ["--sparse", "docs", "--sparse", "nodir/", "--sparse", "readme", "--sparse", "src/none"];
+        let file =
+            "`readme` is not a directory of the commit that is checked out, so it is here with the files beside it";
+        let url = hosted.url();
+        let arguments = [&["clone", "-q", "--for", purpose][..], &sparse, &[&url, directory]].concat();
+        let ran = hosted.calve(&arguments).succeeds();
+        let ran = ran.says(&["`nodir/` is not a directory of the commit", "`src/none` is not", file]).hints();
+        assert!(!ran.stderr.contains("`docs` is not"), "{}", ran.stderr);
+        assert!(hosted.spot.join(directory).join("readme").exists());
+        // The command that the hint names.
+        let listed = hosted.git(directory, &["ls-tree", "-rd", "--name-only", "HEAD"]);
+        assert!(listed.lines().any(|line| line == "docs"), "{listed}");
+    }
+    let document = hosted.calve(&["clone", "--json", "--sparse", "nodir", &hosted.url(), "c"]).succeeds().json();
+    assert!(document["warnings"].as_array().unwrap().iter().any(|one| one["code"] == "sparse_missing"), "{document}");
+    // Any name will do.
+    let names = ["sp ", " sp", "\"sp\"", "s\\p", "sp"];
+    git_repository(hosted.spot.join("bare.git"), 1);
+    hosted.git("", &["clone", "-q", "bare.git", "work"]);
+    for name in names {
+        hosted.spot.tree("work").file(format!("{name}/file"), b"1");
+    }
+    hosted.git("work", &["add", "."]);
+    hosted.git("work", &["-c", "user.name=A", "-c", "user.email=a@b", "commit", "-q", "-m", "names"]);
+    hosted.git("work", &["push", "-q", "origin", "HEAD"]);
+    for (number, name) in names.iter().enumerate() {
+        let dst = format!("clone {number}");
+        hosted.calve(&["clone", "-q", "--sparse", name, "bare.git", &dst]).succeeds();
+        let there: Vec<_> = names.iter().filter(|name| hosted.spot.join(&dst).join(name).exists()).collect();
+        assert_eq!(there, [name]);
+    }
 }
 
 #[test]
@@ -186,25 +227,6 @@ fn names_with_spaces_and_quotes_are_names() {
         hosted.calve(&["clone", "--for", purpose, &path, &other]).succeeds();
         assert_eq!(hosted.git(&other, &["rev-list", "--count", "HEAD"]), "30");
     }
-}
-
-#[test]
-fn a_path_is_cloned_by_url_where_filters_and_depths_are_wanted() {
-    let hosted = Hosted::new();
-    let path = hosted.repository.to_str().unwrap();
-    let ran = hosted.calve(&["clone", "--json", "--for", "ci", path, "ci"]).succeeds();
-    assert_eq!(ran.json()["url"], format!("file://{path}"));
-    assert_eq!(ran.json()["honoured"]["depth"], true);
-    assert_eq!(ran.json()["requests"], 2, "the list of branches, and the objects");
-    ran.says(&["note: the path is cloned by the URL file://"]);
-    assert_eq!(hosted.git("ci", &["rev-list", "--count", "HEAD"]), "1");
-    let ran = hosted.calve(&["clone", "--json", "--for", "dev", path, "dev"]).succeeds();
-    assert_eq!((&ran.json()["url"], &ran.json()["requests"]), (&json!(path), &json!(0)));
-    ran.says(&["note: a path: git links or copies"]);
-    // Relative to where the user is, not to where the clone is made.
-    git_repository(hosted.spot.join("near"), 1);
-    hosted.calve(&["clone", "--for", "dev", "near", "far"]).succeeds();
-    assert_eq!(hosted.git("far", &["rev-list", "--count", "HEAD"]), "1");
 }
 
 #[test]
@@ -244,6 +266,21 @@ fn an_empty_directory_is_filled_and_keeps_no_trace_of_the_staging() {
     let mode = |path: &str| rustix::fs::stat(hosted.spot.join(path)).unwrap().st_mode & 0o777;
     fs_err::create_dir(hosted.spot.join("ordinary")).unwrap();
     assert_eq!(mode("here"), mode("ordinary"), "not the mode of the private directory it was made in");
+    // A path is cloned by URL where filters and depths are wanted.
+    let path = hosted.repository.to_str().unwrap();
+    let ran = hosted.calve(&["clone", "--json", "--for", "ci", path, "ci"]).succeeds();
+    assert_eq!(ran.json()["url"], format!("file://{path}"));
+    assert_eq!(ran.json()["honoured"]["depth"], true);
+    assert_eq!(ran.json()["requests"], 2, "the list of branches, and the objects");
+    ran.says(&["note: the path is cloned by the URL file://"]);
+    assert_eq!(hosted.git("ci", &["rev-list", "--count", "HEAD"]), "1");
+    let ran = hosted.calve(&["clone", "--json", "--for", "dev", path, "dev"]).succeeds();
+    assert_eq!((&ran.json()["url"], &ran.json()["requests"]), (&json!(path), &json!(0)));
+    ran.says(&["note: a path: git links or copies"]);
+    // Relative to where the user is, not to where the clone is made.
+    git_repository(hosted.spot.join("near"), 1);
+    hosted.calve(&["clone", "--for", "dev", "near", "far"]).succeeds();
+    assert_eq!(hosted.git("far", &["rev-list", "--count", "HEAD"]), "1");
 }
 
 /// The mode, the owner, the group and the access control lists of a directory.
@@ -386,7 +423,6 @@ fn a_hook_that_fails_is_no_fault_of_the_server() {
 
 #[test]
 fn a_name_that_no_terminal_shows_can_be_pasted() {
-    use std::os::unix::ffi::OsStrExt as _;
     let hosted = Hosted::new();
     for name in [&b"o\np"[..], b"it's\x1b[1m", b"\xff"] {
         let name = OsStr::from_bytes(name);
@@ -401,74 +437,6 @@ fn a_name_that_no_terminal_shows_can_be_pasted() {
             assert!(ran.status.success() && !command.contains('\n'), "{command}: {ran:?}");
         }
         assert!(hosted.spot.join(name).join(".git").exists());
-    }
-}
-
-#[test]
-fn a_sparse_directory_may_have_any_name() {
-    let hosted = Hosted::new();
-    let names = ["sp ", " sp", "\"sp\"", "s\\p", "sp"];
-    git_repository(hosted.spot.join("bare.git"), 1);
-    hosted.git("", &["clone", "-q", "bare.git", "work"]);
-    for name in names {
-        hosted.spot.tree("work").file(format!("{name}/file"), b"1");
-    }
-    hosted.git("work", &["add", "."]);
-    hosted.git("work", &["-c", "user.name=A", "-c", "user.email=a@b", "commit", "-q", "-m", "names"]);
-    hosted.git("work", &["push", "-q", "origin", "HEAD"]);
-    for (number, name) in names.iter().enumerate() {
-        let dst = format!("clone {number}");
-        hosted.calve(&["clone", "-q", "--sparse", name, "bare.git", &dst]).succeeds();
-        let there: Vec<_> = names.iter().filter(|name| hosted.spot.join(&dst).join(name).exists()).collect();
-        assert_eq!(there, [name]);
-    }
-}
-
-#[test]
-fn a_sparse_directory_that_is_not_there_is_named() {
-    let hosted = Hosted::new();
-    for (purpose, directory) in [("dev", "a"), ("ci", "b")] {
-        let sparse = ["--sparse", "docs", "--sparse", "nodir/", "--sparse", "readme", "--sparse", "src/none"];
-        let file =
-            "`readme` is not a directory of the commit that is checked out, so it is here with the files beside it";
-        let url = hosted.url();
-        let arguments = [&["clone", "-q", "--for", purpose][..], &sparse, &[&url, directory]].concat();
-        let ran = hosted.calve(&arguments).succeeds();
-        let ran = ran.says(&["`nodir/` is not a directory of the commit", "`src/none` is not", file]).hints();
-        assert!(!ran.stderr.contains("`docs` is not"), "{}", ran.stderr);
-        assert!(hosted.spot.join(directory).join("readme").exists());
-        // The command that the hint names.
-        let listed = hosted.git(directory, &["ls-tree", "-rd", "--name-only", "HEAD"]);
-        assert!(listed.lines().any(|line| line == "docs"), "{listed}");
-    }
-    let document = hosted.calve(&["clone", "--json", "--sparse", "nodir", &hosted.url(), "c"]).succeeds().json();
-    assert!(document["warnings"].as_array().unwrap().iter().any(|one| one["code"] == "sparse_missing"), "{document}");
-}
-
-#[test]
-fn what_was_received_is_counted_however_little_it_is() {
-    let hosted = Hosted::new();
-    let head = git(&hosted.repository, ["rev-parse", "main"]);
-    let url = format!("file://{}", hosted.repository.display());
-    for (number, (purpose, url, revision)) in [
-        ("ci", hosted.url(), Some(&head)),
-        ("ci", url.clone(), Some(&head)),
-        ("ci", hosted.url(), None),
-        ("dev", hosted.url(), Some(&head)),
-        ("history", url, None),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let mut arguments = vec!["clone", "--json", "--for", purpose];
-        arguments.extend(revision.iter().flat_map(|id| ["--rev", id.as_str()]));
-        let dst = number.to_string();
-        arguments.extend([url.as_str(), &dst]);
-        let received = hosted.calve(&arguments).succeeds().json()["bytes_received"].as_u64().unwrap();
-        let packs = fs_err::read_dir(hosted.spot.join(&dst).join(".git/objects/pack")).unwrap();
-        let packs = packs.map(|entry| entry.unwrap()).filter(|entry| entry.path().extension() == Some("pack".as_ref()));
-        assert_eq!(received, packs.map(|entry| entry.metadata().unwrap().len()).sum::<u64>(), "{arguments:?}");
-        assert!(received > 200, "{arguments:?}: {received}");
     }
 }
 

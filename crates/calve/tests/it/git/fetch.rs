@@ -70,11 +70,7 @@ fn a_clone_of_one_commit_wants_to_know_what_to_fetch() {
         "6",
         "from the commit that is there to the newest"
     );
-}
-
-#[test]
-fn a_dry_run_and_a_wrong_place_ask_nobody() {
-    let hosted = Hosted::new();
+    // A dry run and a wrong place ask nobody.
     hosted.calve(&["clone", "-q", "--for", "dev", &hosted.url(), "dev"]).succeeds();
     let before = hosted.host.requests().len();
     let plan = hosted.calve(&["fetch", "-n", "--json", "-C", "dev"]).succeeds().json();

@@ -33,6 +33,9 @@ fn configured(command: Calve, hosted: &Hosted) -> Calve {
 #[test]
 fn a_token_in_a_url_is_in_no_plan_and_no_error() {
     let hosted = Hosted::new();
+    let url = format!("{}?private_token={TOKEN}", hosted.url());
+    let planned = hosted.calve(&["clone", "-n", "--json", "--for", "dev", &url]).succeeds().json();
+    assert_eq!((&planned["dst"], &planned["url"]), (&"project".into(), &format!("{}?REDACTED", hosted.url()).into()));
     let there = hosted.host.url("missing.git");
     let with_login = there.replace("http://", &format!("http://me:{TOKEN}@"));
     let urls = [
@@ -91,12 +94,4 @@ fn a_token_is_in_no_receipt_of_a_clone_or_a_fetch() {
             tells_nothing(&configured(hosted.calve(&["fetch", "--json", "-C", &dst]), &hosted).run());
         }
     }
-}
-
-#[test]
-fn a_query_is_said_to_be_kept_and_is_not_in_the_name_of_the_directory() {
-    let hosted = Hosted::new();
-    let url = format!("{}?private_token={TOKEN}", hosted.url());
-    let planned = hosted.calve(&["clone", "-n", "--json", "--for", "dev", &url]).succeeds().json();
-    assert_eq!((&planned["dst"], &planned["url"]), (&"project".into(), &format!("{}?REDACTED", hosted.url()).into()));
 }

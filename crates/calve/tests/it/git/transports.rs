@@ -119,6 +119,13 @@ fn with_an_old_protocol_the_requests_are_unknown_and_the_rest_holds() {
 #[test]
 fn what_a_host_without_git_sends_is_not_counted() {
     let hosted = Hosted::new();
+    // On a terminal, progress is one line that goes.
+    let line = ["git", "clone", "--for", "dev", &hosted.url(), "shown"];
+    let ran = super::alone(calve(line).within(&hosted.spot)).on_a_terminal().succeeds();
+    assert!(ran.stdout.contains("\r\x1b[K") && ran.stdout.contains("Receiving objects"), "{:?}", ran.stdout);
+    assert!(ran.stdout.trim_end().ends_with("shown"), "{:?}", ran.stdout);
+    assert_eq!(hosted.git("shown", &["rev-list", "--count", "HEAD"]), "30");
+    nothing_left(&hosted.spot);
     let received = |words: &[&str]| {
         git_command(&hosted.repository).arg("update-server-info").status().unwrap();
         let ran = hosted.calve(words).env("GIT_SMART_HTTP", "0").succeeds();
@@ -128,17 +135,6 @@ fn what_a_host_without_git_sends_is_not_counted() {
     assert_eq!(received(&["clone", "--json", "--for", "dev", &hosted.url(), "new"]), Value::Null);
     hosted.push();
     assert_eq!(received(&["fetch", "--json", "-C", "new"]), Value::Null);
-}
-
-#[test]
-fn on_a_terminal_progress_is_one_line_that_goes() {
-    let hosted = Hosted::new();
-    let line = ["git", "clone", "--for", "dev", &hosted.url(), "new"];
-    let ran = super::alone(calve(line).within(&hosted.spot)).on_a_terminal().succeeds();
-    assert!(ran.stdout.contains("\r\x1b[K") && ran.stdout.contains("Receiving objects"), "{:?}", ran.stdout);
-    assert!(ran.stdout.trim_end().ends_with("new"), "{:?}", ran.stdout);
-    assert_eq!(hosted.git("new", &["rev-list", "--count", "HEAD"]), "30");
-    nothing_left(&hosted.spot);
 }
 
 #[test]

@@ -13,8 +13,13 @@ use crate::spot::{Spot, eventually, names, nothing_left};
 const LOST: &str = "0123456789012345678901234567890123456789";
 
 #[test]
-fn a_server_without_filters_is_reported_and_may_be_refused() {
+fn a_filter_may_be_required_and_a_server_without_filters_is_reported() {
     let hosted = Hosted::new();
+    // One that is honoured may be required.
+    hosted.calve(&["clone", "--require", "filter", "--for", "history", &hosted.url(), "a"]).succeeds();
+    hosted
+        .calve(&["clone", "--require", "filter", "--for", "blobs", "--sparse", "docs", &hosted.url(), "b"])
+        .succeeds();
     git(&hosted.repository, ["config", "uploadpack.allowFilter", "false"]);
     for purpose in ["history", "blobs"] {
         let ran = hosted.calve(&["clone", "-q", "--json", "--for", purpose, &hosted.url(), purpose]).succeeds();
@@ -35,17 +40,7 @@ fn a_server_without_filters_is_reported_and_may_be_refused() {
     hosted.calve(&["clone", "--require", "depth", "--for", "dev", &hosted.url(), "none"]).fails(3).says(&[
         "`--for ci` asks for a depth, `--for history` and `--for blobs` for a filter; or leave out the requirement",
     ]);
-    hosted.spot.holds(&["history", "blobs", "ci"]);
-}
-
-#[test]
-fn a_filter_that_is_honoured_may_be_required() {
-    let hosted = Hosted::new();
-    hosted.calve(&["clone", "--require", "filter", "--for", "history", &hosted.url(), "a"]).succeeds();
-    hosted
-        .calve(&["clone", "--require", "filter", "--for", "blobs", "--sparse", "docs", &hosted.url(), "b"])
-        .succeeds();
-    hosted.spot.holds(&["a", "b"]);
+    hosted.spot.holds(&["a", "b", "history", "blobs", "ci"]);
 }
 
 #[test]
@@ -186,7 +181,7 @@ fn an_answer_of_the_host_decides_the_hint() {
 }
 
 #[test]
-fn malicious_urls_and_options_are_refused() {
+fn malicious_urls_and_options_and_directories_in_use_are_refused() {
     let hosted = Hosted::new();
     let urls =
         ["ext::sh -c touch% bad", "fd::0", "ssh://-oProxyCommand=touch/x", "host:-a", "http://h/a\nb", "gopher://h/a"];
@@ -205,11 +200,7 @@ fn malicious_urls_and_options_are_refused() {
         .hints();
     hosted.calve(&["clone", "--sparse", "../x", &hosted.url(), "new"]).fails(2).hints();
     hosted.spot.holds(&[]);
-}
-
-#[test]
-fn a_directory_that_is_in_use_is_left_alone() {
-    let hosted = Hosted::new();
+    // A directory that is in use is left alone.
     hosted.spot.tree("full").file("kept", b"1");
     hosted.spot.tree("").file("file", b"2").symlink("link", "nowhere");
     for dst in ["full", "file", "link", ".", "full/.."] {
@@ -274,8 +265,7 @@ fn an_interrupted_clone_ends_its_children_and_leaves_nothing() {
         assert!(processes.len() >= 3, "calve, git and its transport: {processes:?}");
         send(running.id(), signal);
         eventually("it ends, though the server does not", || running.has_ended());
-        let ran = running.wait();
-        ran.ended(130);
+        let ran = running.ends(130);
         ran.says(&["hint: run it again\n"]);
         eventually("no process is left", || processes_in(&hosted.spot).is_empty());
         hosted.spot.holds(&[]);

@@ -8,10 +8,6 @@ mod db;
 mod git;
 mod list;
 
-use calve_testkit::{FileSystem, Volume};
-
-use crate::program::calve;
-
 #[test]
 fn what_the_engine_advises_helps() {
     case::check(core::CASES);
@@ -30,11 +26,4 @@ fn what_is_advised_about_servers_helps() {
 #[test]
 fn what_is_advised_about_benches_helps() {
     case::check(bench::CASES);
-}
-
-#[test]
-fn a_mount_point_is_to_be_unmounted() {
-    let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
-    let hint = format!("hint: unmount it first: umount {}\n", volume.path().display());
-    calve(["rm"]).arg(volume.path()).fails(1).says(&[&hint]);
 }

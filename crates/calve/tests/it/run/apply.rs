@@ -4,12 +4,10 @@ use std::ffi::OsStr;
 use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use calve_testkit::{
-    Aspect, FileSystem, SplitMix64, UnprivilegedUser, Volume, assert_same_except, fingerprint, require_program,
-    require_root, rounds,
+    Aspect, FileSystem, SplitMix64, Volume, assert_same_except, fingerprint, require_program, require_root, rounds,
 };
 
 use super::{CHANGES, left, place, places, run};
@@ -162,8 +160,7 @@ fn of_a_command_that_failed_nothing_is_applied() {
     let Some(spot) = place(Spot::anywhere()) else { return };
     let before = fingerprint(spot.join("tree"));
     for options in [&["--apply"][..], &["--apply", "-q"], &["--apply", "--diff"], &["--apply", "--json"]] {
-        let ran = run(&spot, options, "echo > new; exit 7").run();
-        ran.ended(7);
+        let ran = run(&spot, options, "echo > new; exit 7").ends(7);
         ran.says(&["warning: the command failed, so nothing is applied: 0 files changed, 1 new, 0 deleted\n"]);
     }
     before.assert_unchanged(spot.join("tree"));
@@ -205,8 +202,7 @@ fn what_changed_meanwhile_is_not_replaced() {
         assert!(Command::new("sh").args(["-c", other]).current_dir(spot.join("tree")).status().unwrap().success());
         let before = fingerprint(spot.join("tree"));
         fs_err::write(spot.join("end"), "\n").unwrap();
-        let ran = running.wait();
-        ran.ended(3);
+        let ran = running.ends(3);
         assert!(!ran.stderr.contains("/`"), "{}", ran.stderr);
         let ran = ran.says(&["was changed while the command ran; nothing was applied", "tree.run"]);
         assert_eq!(ran.hints().json()["remedy"], "merge_changes", "{command}, {other}");
@@ -244,8 +240,7 @@ fn what_a_directory_brought_that_was_moved_in_meanwhile_is_not_replaced() {
         fs_err::rename(spot.join("prepared"), spot.join(at)).unwrap();
         let before = fingerprint(spot.join("tree"));
         fs_err::write(spot.join("end"), "\n").unwrap();
-        let ran = running.wait();
-        ran.ended(3);
+        let ran = running.ends(3);
         ran.says(&["was changed while the command ran; nothing was applied", "tree.run"]);
         before.assert_unchanged(spot.join("tree"));
     }
@@ -301,14 +296,10 @@ fn only_what_was_listed_is_applied() {
 /// Root has given the directory an attribute that the user may not set on the copy.
 #[test]
 fn attributes_that_the_copy_cannot_have_stay() {
-    if !require_root("another user") {
-        return;
-    }
+    let Some(reachable) = Reachable::for_somebody_else() else { return };
     let Some(spot) = Spot::on(FileSystem::Ext4).and_then(place) else { return };
     spot.tree("tree").xattr("", "security.x", b"1").xattr("", "user.old", b"1");
-    let owner = format!("{0}:{0}", UnprivilegedUser::UID);
-    assert!(Command::new("chown").args(["-R", &owner, "tree", "home"]).current_dir(&*spot).status().unwrap().success());
-    let reachable = Reachable::new();
+    spot.give_away("");
     let unchanged = run(&spot, &["--json"], "true").by_somebody_else(&reachable).succeeds().json();
     assert_eq!(unchanged["entries"], serde_json::json!([]));
     let script = "echo 1 > new; chmod 711 .; setfattr -x user.old .; setfattr -n user.new -v 2 .";
@@ -339,8 +330,7 @@ fn a_clock_that_was_set_back_is_the_cause_whatever_the_command_did() {
         let before = fingerprint(spot.join("tree"));
         let command = format!("{script}; echo > ../clock");
         let apply = || run(&spot, &["--apply"], &command).env("CALVE_TEST_CLOCK", spot.join("clock"));
-        let ran = apply().run();
-        ran.ended(3);
+        let ran = apply().ends(3);
         assert!(ran.stderr.contains("the clock was set back while the command ran"), "{script}: {}", ran.stderr);
         let ran = ran.hints().says(&["nothing was applied", "tree.run"]);
         assert!(!ran.stderr.contains("has changed since"), "{script}: {}", ran.stderr);
@@ -481,20 +471,10 @@ fn an_interrupt_after_the_command_does_not_cost_the_changes() {
 
 #[test]
 fn somebody_without_privilege_can_apply() {
-    if !require_root("another user") {
-        return;
-    }
+    let Some(reachable) = Reachable::for_somebody_else() else { return };
     let Some(spot) = Spot::on(FileSystem::Ext4).and_then(place) else { return };
-    let id = UnprivilegedUser::UID;
     let apply = expected(&spot, ALL);
-    let owner = format!("{id}:{id}");
-    let own = |path: &Path| {
-        assert!(Command::new("chown").arg("-hR").args([&owner]).arg(path).status().unwrap().success());
-    };
-    for name in ["tree", "by hand", "home"] {
-        own(&spot.join(name));
-    }
-    let reachable = Reachable::new();
+    spot.give_away("");
     apply.by_somebody_else(&reachable).succeeds();
     assert_same_except(spot.join("by hand"), spot.join("tree"), &[Aspect::Times]);
     // Closed directories come and go.

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::process::Command;
 
-use calve_testkit::{Aspect, FileSystem, SplitMix64, UnprivilegedUser, assert_same_except, require_root, rounds};
+use calve_testkit::{Aspect, FileSystem, SplitMix64, UnprivilegedUser, assert_same_except, rounds};
 
 use super::{listed_in, place, places, run};
 use crate::program::Reachable;
@@ -34,10 +34,7 @@ fn assert_as_by_hand(spot: &Spot, reachable: &Reachable, made: &str, script: &st
 
 #[test]
 fn closed_directories_of_ones_own_are_no_obstacle() {
-    if !require_root("another user") {
-        return;
-    }
-    let reachable = Reachable::new();
+    let Some(reachable) = Reachable::for_somebody_else() else { return };
     for spot in places().filter_map(place) {
         for (made, script) in [
             (
@@ -140,10 +137,7 @@ fn changes_in_nested_subvolumes_are_made_in_the_tree() {
 /// Nested subvolumes whose roots the command closes to their own user: hidden entries in them go, and the times are the command's.
 #[test]
 fn nested_subvolumes_may_end_closed() {
-    if !require_root("another user") {
-        return;
-    }
-    let reachable = Reachable::new();
+    let Some(reachable) = Reachable::for_somebody_else() else { return };
     for (is_subvolume, closing) in [
         (true, "chmod 555 data"),
         (false, "chmod 555 data"),
@@ -192,10 +186,7 @@ fn nested_subvolumes_may_end_closed() {
 /// The snapshot of the middle one is as closed as that is, and gets one of the inner one.
 #[test]
 fn a_subvolume_in_a_closed_one_is_kept() {
-    if !require_root("another user") {
-        return;
-    }
-    let reachable = Reachable::new();
+    let Some(reachable) = Reachable::for_somebody_else() else { return };
     let Some(spot) = Spot::on(FileSystem::Btrfs).and_then(place) else { return };
     sh(&spot, "rm -rf tree; for path in tree tree/data tree/data/in; do btrfs subvolume create $path >/dev/null; done");
     let id = UnprivilegedUser::UID;
@@ -211,10 +202,7 @@ fn a_subvolume_in_a_closed_one_is_kept() {
 /// The command leaves a process that goes on making and removing entries.
 #[test]
 fn what_goes_while_it_is_listed_is_no_failure() {
-    if !require_root("another user") {
-        return;
-    }
-    let reachable = Reachable::new();
+    let Some(reachable) = Reachable::for_somebody_else() else { return };
     let Some(spot) = place(Spot::anywhere()) else { return };
     let id = UnprivilegedUser::UID;
     sh(&spot, &format!("chown -hR {id}:{id} ."));

@@ -149,8 +149,10 @@ fn the_diff_makes_the_same_tree() {
 }
 
 #[test]
-fn patch_reads_the_diff_of_a_changed_symlink() {
+fn a_diff_names_what_is_no_text_and_patch_reads_symlinks_in_it() {
     let Some(spot) = place(Spot::anywhere()) else { return };
+    let ran = run(&spot, &["--diff"], "printf 'x\\0' > a; mkfifo p; mkdir q; exit 5").ends(5);
+    assert_eq!(ran.stdout, "diff --git a/a b/a\nold mode 100644\nnew mode 100644\nBinary files a/a and b/a differ\n");
     if !require_program("patch") {
         return;
     }
@@ -162,14 +164,6 @@ fn patch_reads_the_diff_of_a_changed_symlink() {
     assert!(patched.status.success(), "{patched:?}\n{}", ran.stdout);
     let target = |name: &str| fs_err::read_link(spot.join("tree").join(name)).unwrap();
     assert_eq!((target("l"), target("e/deep")), ("b".into(), "../a".into()));
-}
-
-#[test]
-fn what_is_no_text_is_named_in_the_diff() {
-    let Some(spot) = place(Spot::anywhere()) else { return };
-    let ran = run(&spot, &["--diff"], "printf 'x\\0' > a; mkfifo p; mkdir q; exit 5").run();
-    ran.ended(5);
-    assert_eq!(ran.stdout, "diff --git a/a b/a\nold mode 100644\nnew mode 100644\nBinary files a/a and b/a differ\n");
 }
 
 #[test]
@@ -195,21 +189,12 @@ fn git_takes_all_of_a_diff_or_nothing() {
 }
 
 #[test]
-fn the_commands_output_is_not_in_the_document() {
-    let Some(spot) = place(Spot::anywhere()) else { return };
-    let ran = run(&spot, &["--json", "--keep", "../kept"], "echo said; exit 4").run();
-    ran.ended(4);
-    let document = ran.json();
-    assert_eq!((&document["exit_code"], &document["entries"]), (&4.into(), &serde_json::json!([])));
-    assert_eq!(document["kept"], spot.join("kept").to_str().unwrap());
-    assert_eq!(ran.stderr, "said\nnothing changed\n");
-    assert_eq!(run(&spot, &["-q"], "echo > new").succeeds().stderr, "");
-}
-
-#[test]
 fn a_kept_copy_is_complete_and_independent() {
     for spot in places() {
         let Some(spot) = place(spot) else { return };
+        run(&spot, &["--keep", "../kept"], "true").succeeds();
+        assert_same(spot.join("tree"), spot.join("kept"));
+        fs_err::remove_dir_all(spot.join("kept")).unwrap();
         let before = fingerprint(spot.join("tree"));
         run(&spot, &["--keep", "../kept"], &format!("{CHANGES}; exit 7")).run().ended(7);
         before.assert_unchanged(spot.join("tree"));
@@ -241,6 +226,12 @@ fn a_kept_copy_has_the_commands_times_and_attributes() {
     let kept =
         Command::new("sh").args(["-c", &format!("{seen}; stat -c %a .")]).current_dir(spot.join("kept")).output();
     assert_eq!(ran.stdout, String::from_utf8(kept.unwrap().stdout).unwrap());
+    // A warning names the entries that it lacks.
+    let _socket = UnixListener::bind(spot.join("tree/sub/s")).unwrap();
+    let ran = run(&spot, &["--json", "--keep", "../lacking"], "echo > sub/new").succeeds();
+    let ran = ran.says(&["warning: left out `sub/s` (socket)"]);
+    assert_eq!(ran.json()["clone"]["skipped"][0]["path"], "sub/s", "{}", ran.stdout);
+    assert_eq!(names(spot.join("lacking/sub")), ["new"]);
 }
 
 /// The overlay of another user has these for itself.
@@ -298,13 +289,6 @@ fn what_cannot_be_told_is_not_kept_or_applied_in_silence() {
 }
 
 #[test]
-fn an_unchanged_copy_is_the_tree() {
-    let Some(spot) = place(Spot::anywhere()) else { return };
-    run(&spot, &["--keep", "../kept"], "true").succeeds();
-    assert_same(spot.join("tree"), spot.join("kept"));
-}
-
-#[test]
 fn git_sees_no_changes_but_the_commands() {
     let Some(spot) = place(Spot::anywhere()) else { return };
     fs_err::create_dir_all(spot.join("repository/below")).unwrap();
@@ -320,7 +304,7 @@ fn git_sees_no_changes_but_the_commands() {
 }
 
 #[test]
-fn its_exit_code_is_the_commands() {
+fn its_exit_code_and_output_are_the_commands() {
     let Some(spot) = place(Spot::anywhere()) else { return };
     run(&spot, &[], "exit 3").run().ended(3);
     run(&spot, &[], "kill -9 $$").run().ended(137);
@@ -328,6 +312,13 @@ fn its_exit_code_is_the_commands() {
     let missing = missing.env("CALVE_HOME", spot.join("home")).fails(127).says(&["no-such-command"]).hints();
     assert_eq!(missing.json()["remedy"], "check_command");
     assert_eq!(left(&spot), [""; 0]);
+    // Its output is not in the document.
+    let ran = run(&spot, &["--json", "--keep", "../kept"], "echo said; exit 4").ends(4);
+    let document = ran.json();
+    assert_eq!((&document["exit_code"], &document["entries"]), (&4.into(), &serde_json::json!([])));
+    assert_eq!(document["kept"], spot.join("kept").to_str().unwrap());
+    assert_eq!(ran.stderr, "said\nnothing changed\n");
+    assert_eq!(run(&spot, &["-q"], "echo > new").succeeds().stderr, "");
 }
 
 #[test]
@@ -337,6 +328,15 @@ fn destinations_that_cannot_be_are_refused_before_the_command_runs() {
     run(&spot, &["--keep", "../home"], "touch ../ran").fails(1).says(&["home"]).hints();
     run(&spot, &["--tree", "../missing"], "touch ../ran").fails(1).says(&["missing"]).hints();
     run(&spot, &["--tree", "a"], "touch ../ran").fails(1).hints();
+    let (before, sub) = (names(spot.join("tree")), names(spot.join("tree/sub")));
+    std::os::unix::fs::symlink("tree/sub", spot.join("link")).unwrap();
+    for home in ["tree/sub", "tree/new/home", "link/new"] {
+        let inside = run(&spot, &["--json"], "touch ../ran").env("CALVE_HOME", spot.join(home));
+        let ran = inside.fails(3).says(&[&format!("{home}/runs")]).hints();
+        assert_eq!(ran.json()["remedy"], "keep_changes_elsewhere");
+        assert_eq!((names(spot.join("tree")), names(spot.join("tree/sub"))), (before.clone(), sub.clone()));
+    }
+    fs_err::remove_file(spot.join("link")).unwrap();
     spot.holds(&["home", "tree"]);
 }
 
@@ -375,31 +375,6 @@ fn whoever_interrupts_it_before_the_command_runs_interrupts_all_of_it() {
 }
 
 #[test]
-fn what_a_kept_copy_lacks_is_told() {
-    let Some(spot) = place(Spot::anywhere()) else { return };
-    let _socket = UnixListener::bind(spot.join("tree/sub/s")).unwrap();
-    let ran = run(&spot, &["--json", "--keep", "../kept"], "echo > sub/new").succeeds();
-    let ran = ran.says(&["warning: left out `sub/s` (socket)"]);
-    assert_eq!(ran.json()["clone"]["skipped"][0]["path"], "sub/s", "{}", ran.stdout);
-    assert_eq!(names(spot.join("kept/sub")), ["new"]);
-}
-
-#[test]
-fn changes_cannot_be_kept_in_the_tree_itself() {
-    let Some(spot) = place(Spot::anywhere()) else { return };
-    let (before, sub) = (names(spot.join("tree")), names(spot.join("tree/sub")));
-    std::os::unix::fs::symlink("tree/sub", spot.join("link")).unwrap();
-    for home in ["tree/sub", "tree/new/home", "link/new"] {
-        let inside = run(&spot, &["--json"], "touch ../ran").env("CALVE_HOME", spot.join(home));
-        let ran = inside.fails(3).says(&[&format!("{home}/runs")]).hints();
-        assert_eq!(ran.json()["remedy"], "keep_changes_elsewhere");
-        assert_eq!((names(spot.join("tree")), names(spot.join("tree/sub"))), (before.clone(), sub.clone()));
-    }
-    fs_err::remove_file(spot.join("link")).unwrap();
-    spot.holds(&["home", "tree"]);
-}
-
-#[test]
 fn a_tree_with_mounts_in_it_is_refused() {
     if !require_root("mounts") {
         return;
@@ -412,18 +387,10 @@ fn a_tree_with_mounts_in_it_is_refused() {
 
 #[test]
 fn somebody_without_privilege_can_use_it() {
-    if !require_root("another user") {
-        return;
-    }
+    let Some(reachable) = Reachable::for_somebody_else() else { return };
     let Some(spot) = Spot::on(FileSystem::Ext4).and_then(place) else { return };
-    let reachable = Reachable::new();
     let id = calve_testkit::UnprivilegedUser::UID;
-    let owned = Command::new("chown")
-        .args(["-hR", &format!("{id}:{id}"), "tree", "home"])
-        .current_dir(&*spot)
-        .status()
-        .unwrap();
-    assert!(owned.success());
+    spot.give_away("");
     let before = fingerprint(spot.join("tree"));
     let ran = run(&spot, &[], &format!("{CHANGES}; id -u; ls d")).by_somebody_else(&reachable).succeeds();
     assert_eq!(ran.stdout, format!("{id}\nagain\n"));

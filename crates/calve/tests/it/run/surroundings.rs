@@ -30,6 +30,9 @@ fn a_command_that_cannot_be_executed_is_told_apart_from_none() {
     }
     run(&spot, &[], "kill -TERM $$").run().ended(143);
     assert_eq!(left(&spot), [""; 0]);
+    // A working directory that was deleted.
+    let ran = run(&spot, &[], "true").in_shell("mkdir x && cd x && rmdir ../x;", "").fails(1);
+    ran.says(&["cannot determine the current directory", "hint: change to a directory that exists"]);
 }
 
 #[test]
@@ -70,20 +73,12 @@ fn a_disk_that_is_full_is_the_commands_to_tell() {
     let Some(volume) = Volume::with_size(FileSystem::Ext4, 16 << 20) else { return };
     let Some(spot) = place(Spot::anywhere()) else { return };
     let full = "head -c 30000000 /dev/zero > new; code=$?; cat a; exit $code";
-    let ran = run(&spot, &[], full).env("CALVE_HOME", volume.path().join("home")).run();
-    ran.ended(1);
+    let ran = run(&spot, &[], full).env("CALVE_HOME", volume.path().join("home")).ends(1);
     assert_eq!(ran.stdout, "a");
     ran.says(&["No space left on device", "1 new"]);
     assert_eq!(names(volume.path().join("home/runs")), [""; 0]);
     spot.holds(&["home", "tree"]);
     assert!(!spot.join("tree/new").exists());
-}
-
-#[test]
-fn a_working_directory_that_was_deleted_is_told() {
-    let Some(spot) = place(Spot::anywhere()) else { return };
-    let ran = run(&spot, &[], "true").in_shell("mkdir x && cd x && rmdir ../x;", "").fails(1);
-    ran.says(&["cannot determine the current directory", "hint: change to a directory that exists"]);
 }
 
 #[test]
@@ -128,19 +123,6 @@ fn sockets_are_left_out() {
     }
 }
 
-#[test]
-fn copying_much_is_told() {
-    let Some(spot) = place(Spot::anywhere()) else { return };
-    let big = fs_err::File::create(spot.join("tree/big")).unwrap();
-    big.set_len(300 << 20).unwrap();
-    run(&spot, &[], "echo >> big; echo >> a").succeeds().says(&[
-        "before the command could change it",
-        "up to 314.6 MB",
-        "2 files changed",
-    ]);
-    assert!(!run(&spot, &[], "echo >> a").succeeds().stderr.contains("copied"));
-}
-
 /// What the command changes is seen by watches inside, and other names of a file keep what they had.
 #[test]
 fn watches_see_what_the_command_does() {
@@ -157,6 +139,15 @@ fn watches_see_what_the_command_does() {
     let ran = command.env("CALVE_HOME", spot.join("home")).succeeds();
     assert_eq!(ran.stdout, "new b a a\n");
     assert_eq!(left(&spot), [""; 0]);
+    // Copying much before a change takes a while, and is told.
+    let big = fs_err::File::create(spot.join("tree/big")).unwrap();
+    big.set_len(300 << 20).unwrap();
+    run(&spot, &[], "echo >> big; echo >> a").succeeds().says(&[
+        "before the command could change it",
+        "up to 314.6 MB",
+        "2 files changed",
+    ]);
+    assert!(!run(&spot, &[], "echo >> a").succeeds().stderr.contains("copied"));
 }
 
 #[test]
@@ -233,16 +224,12 @@ fn a_directory_that_is_removed_meanwhile() {
 /// Where the command works, if that is in no overlay, is of no concern.
 #[test]
 fn a_working_directory_that_no_path_leads_to() {
-    if !require_root("another user") {
-        return;
-    }
+    let Some(reachable) = Reachable::for_somebody_else() else { return };
     let Some(spot) = Spot::on(FileSystem::Ext4).and_then(place) else { return };
     fs_err::create_dir_all(spot.join("closed/here")).unwrap();
-    let owner = format!("{0}:{0}", UnprivilegedUser::UID);
-    assert!(Command::new("chown").args(["-hR", &owner]).arg(&*spot).status().unwrap().success());
+    spot.give_away("");
     let tree = spot.join("tree");
     let script = format!("echo 2 > {0}/a; cat {0}/a", tree.display());
-    let reachable = Reachable::new();
     let mut command = UnprivilegedUser::command("sh");
     command.args(["-c", "chmod 0 ..; exec \"$@\"", "sh"]).arg(reachable.program());
     command.args(["run", "--tree"]).arg(&tree).args(["--", "sh", "-c", &script]);

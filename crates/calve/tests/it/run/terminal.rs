@@ -103,8 +103,9 @@ fn a_clock_that_is_set_back_during_the_question_is_no_change_of_the_copy() {
     }
 }
 
+/// A Ctrl-\ has Java print its threads, and go on.
 #[test]
-fn a_command_that_is_interrupted_loses_nothing() {
+fn a_command_that_is_interrupted_or_survives_a_quit_loses_nothing() {
     let Some(spot) = place(Spot::anywhere()) else { return };
     let script = "trap 'exit 5' INT; echo > new; echo ready; while :; do sleep 0.1; done";
     let mut terminal = on_a_terminal(run(&spot, &[], script));
@@ -113,12 +114,7 @@ fn a_command_that_is_interrupted_loses_nothing() {
     let (code, seen) = terminal.end();
     assert_eq!(code, Some(5), "{seen}");
     assert!(spot.join("tree/new").exists());
-}
-
-/// A Ctrl-\ has Java print its threads, and go on.
-#[test]
-fn a_command_that_survives_a_quit_loses_nothing() {
-    let Some(spot) = place(Spot::anywhere()) else { return };
+    fs_err::remove_file(spot.join("tree/new")).unwrap();
     let script = "trap 'echo threads' QUIT; echo > new; echo ready; while test ! -e ../end; do sleep 0.1; done; exit 5";
     let mut terminal = on_a_terminal(run(&spot, &[], script));
     terminal.after("ready", "\x1c");

@@ -9,26 +9,26 @@ use calve_testkit::{FileSystem, SplitMix64, Volume, assert_same};
 use serde_json::Value;
 
 use super::server::{Answer, Server, answer, bomb, image, image_with_layer, tar_header, with_delta};
-use super::{has_nothing, pull, push, template, tree};
+use super::{has_nothing, pull, push, registry, template, tree};
 use crate::spot::Spot;
 
 /// The annotation that says where the parts of a manifest are.
 const FRAMES: &str = "dev.calve.template.frames";
 
-fn pushed(spot: &Spot, server: &Server) {
+fn pushed() -> Option<(Server, Spot)> {
+    let (server, spot) = registry()?;
     // Two layers, so that one can be good.
     let random: Vec<u8> =
         (0..1_100_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     spot.tree("src").file("a", b"1").file("b", random);
-    template(spot, "home", &["create", "-q", "shop", "src"]).succeeds();
-    push(spot, server, "shop").succeeds();
+    template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
+    push(&spot, &server, "shop").succeeds();
+    Some((server, spot))
 }
 
 #[test]
-fn a_registry_that_lies_or_fails_publishes_nothing() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
-    pushed(&spot, &server);
+fn a_registry_that_lies_or_fails_publishes_nothing_until_that_passes() {
+    let Some((server, spot)) = pushed() else { return };
     server.rule(|asked| if asked.is_blob() { Answer::Change(|_, body| body[0] ^= 1) } else { Answer::Pass });
     pull(&spot, "other", &server, "shop").fails(1).says(&[
         "has the wrong digest",
@@ -65,13 +65,7 @@ fn a_registry_that_lies_or_fails_publishes_nothing() {
     pull(&spot, "other", &server, &digest).fails(1).says(&["the digest that was asked for"]);
     has_nothing(&spot, "other");
     assert!(server.asked().iter().all(|asked| !asked.head.contains("Authorization")));
-}
-
-#[test]
-fn what_passes_is_tried_again_and_goes_on_where_it_was() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
-    pushed(&spot, &server);
+    // After a fault that passes, the pull goes on where it was.
     let seen = AtomicUsize::new(0);
     server.rule(move |asked| match seen.fetch_add(1, Ordering::SeqCst) {
         0 => Answer::Bytes(answer("429 Too Many Requests", "Retry-After: 2\r\n", b"")),
@@ -123,9 +117,7 @@ fn a_redirect_to_another_host_is_followed_without_credentials() {
 
 #[test]
 fn a_redirect_leads_to_parts_and_never_away_from_this_machine_without_encryption() {
-    let (Some(server), Some(store)) = (Server::new(), Server::new()) else { return };
-    let spot = Spot::anywhere();
-    pushed(&spot, &server);
+    let (Some((server, spot)), Some(store)) = (pushed(), Server::new()) else { return };
     push(&spot, &store, "shop").succeeds();
     let elsewhere = store.host.clone();
     server.rule(move |asked| match asked.line.split(' ').nth(1) {
@@ -161,12 +153,10 @@ fn a_redirect_leads_to_parts_and_never_away_from_this_machine_without_encryption
 }
 
 #[test]
-fn no_address_that_a_registry_sends_has_a_user_name() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
+fn an_address_that_a_registry_sends_is_read_strictly() {
+    let Some((server, spot)) = pushed() else { return };
     let file = format!(r#"{{"auths": {{"{}": {{"auth": "dXNlcjpzZWNyZXQ="}}}}}}"#, server.host);
     spot.tree("right").file("config.json", file);
-    pushed(&spot, &server);
     let elsewhere = Server::of(HashMap::new());
     let refuses = |line: &'static str, status: &'static str, headers: String| {
         server.rule(move |asked| match asked.line.starts_with(line) {
@@ -187,14 +177,7 @@ fn no_address_that_a_registry_sends_has_a_user_name() {
     }
     assert!(elsewhere.asked().is_empty());
     has_nothing(&spot, "other");
-}
-
-#[test]
-fn a_spelling_that_another_parser_may_take_for_this_machine_is_not() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
-    pushed(&spot, &server);
-    let elsewhere = Server::of(HashMap::new());
+    // A spelling that another parser may take for this machine does not count as this machine.
     let port = elsewhere.host.rsplit(':').next().unwrap();
     let leads = |host: &str| {
         let location = format!("Location: http://{host}/x\r\n");
@@ -275,22 +258,8 @@ fn an_image_cannot_write_outside_of_its_template() {
 }
 
 #[test]
-fn a_layer_that_grows_without_end_is_not_read() {
-    let spot = Spot::anywhere();
-    let lines = format!("{ROOT}{}", file("./a", b"1"));
-    // The window of the second is 4 GiB.
-    for layer in [bomb(), [&[0x28, 0xb5, 0x2f, 0xfd, 0, 22 << 3][..], &[1, 0, 0]].concat()] {
-        let server = Server::of(image_with_layer(&lines, &layer));
-        // Read to its end, it would be one with fewer files.
-        pull(&spot, "other", &server, "t").fails(1).says(&["a layer that cannot be read"]);
-    }
-    has_nothing(&spot, "other");
-}
-
-#[test]
 fn what_an_image_claims_of_its_manifests_parts_is_not_believed() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
+    let Some((server, spot)) = registry() else { return };
     for number in 0..1500 {
         spot.tree("src").file(format!("{number:04}"), b"1");
     }
@@ -423,8 +392,16 @@ fn a_disk_that_fills_up_in_the_middle_leaves_the_version_before() {
 }
 
 #[test]
-fn an_image_that_is_too_large_is_not_unpacked() {
+fn an_image_that_is_too_large_or_has_no_end_is_not_unpacked() {
     let spot = Spot::anywhere();
+    // A layer that grows without end is not read.
+    let lines = format!("{ROOT}{}", file("./a", b"1"));
+    // The window of the second is 4 GiB.
+    for layer in [bomb(), [&[0x28, 0xb5, 0x2f, 0xfd, 0, 22 << 3][..], &[1, 0, 0]].concat()] {
+        let server = Server::of(image_with_layer(&lines, &layer));
+        // Read to its end, it would be one with fewer files.
+        pull(&spot, "other", &server, "t").fails(1).says(&["a layer that cannot be read"]);
+    }
     let huge = file("./a", b"1").replace("size=1", "size=1000000000000000");
     let server = Server::of(image(&format!("{ROOT}{huge}"), &tar(&[])));
     pull(&spot, "other", &server, "t").fails(1).says(&["needs 1.0 PB, and only", "free some space"]);

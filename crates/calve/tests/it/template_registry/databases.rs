@@ -160,6 +160,14 @@ fn a_database_is_the_same_after_a_push_and_a_pull() {
 #[test]
 fn a_program_that_moved_or_is_named_is_looked_at_again() {
     let Some(machines) = Machines::new(POSTGRES, "CREATE TABLE t AS SELECT 1 AS a") else { return };
+    // Nobody has pushed one for these files.
+    fs_err::write(machines.spot.join("schema"), "1").unwrap();
+    let missing = [
+        "there is no template for these files: `",
+        "hint: create the template, then run `calve db template push --key` with the same files in the same order\n",
+    ];
+    let refused = machines.pull("other").args(["--if-key", "schema"]).fails(3).says(&missing).json();
+    assert_eq!(refused["remedy"], "push_database_with_key");
     machines.push().succeeds();
     machines.pull("other").succeeds();
     machines.pull("other").args(["--server-bin", "/nowhere"]).fails(1).says(&["cannot find `postgres`"]).hints();
@@ -172,18 +180,6 @@ fn a_program_that_moved_or_is_named_is_looked_at_again() {
     let named = Path::new(program.as_str().unwrap()).parent().unwrap();
     let again = machines.pull("other").arg("--server-bin").arg(named).succeeds().json();
     assert_eq!(again["up_to_date"], true);
-}
-
-#[test]
-fn a_database_that_nobody_pushed_for_these_files() {
-    let Some(machines) = Machines::new(POSTGRES, "CREATE TABLE t AS SELECT 1 AS a") else { return };
-    fs_err::write(machines.spot.join("schema"), "1").unwrap();
-    let missing = [
-        "there is no template for these files: `",
-        "hint: create the template, then run `calve db template push --key` with the same files in the same order\n",
-    ];
-    let refused = machines.pull("other").args(["--if-key", "schema"]).fails(3).says(&missing).json();
-    assert_eq!(refused["remedy"], "push_database_with_key");
 }
 
 #[test]
@@ -377,8 +373,7 @@ fn a_template_that_is_replaced_while_it_is_sent_is_not_published() {
     reached.recv().unwrap();
     machines.create(&["shop", "--rebuild"], "SET greeting goodbye");
     go_on.send(()).unwrap();
-    let pushed = pushing.wait();
-    pushed.ended(1);
+    let pushed = pushing.ends(1);
     pushed.says(&["was replaced while it was sent; nothing was published", "hint: try again later"]);
     machines.pull("other").fails(1).says(&["there is no such image"]);
     machines.push().succeeds();

@@ -15,10 +15,28 @@ use crate::spot::{Spot, eventually};
 const ROWS: &str = "CREATE TABLE t AS SELECT n AS a, md5(n::text) AS b FROM generate_series(1, 40000) n";
 
 #[test]
-fn a_registry_that_lies_publishes_nothing() {
+fn what_lies_does_not_fit_or_is_killed_publishes_nothing() {
     let Some(machines) = Machines::new(REDIS, "SET greeting hello") else { return };
     let server = &machines.server;
     machines.push().succeeds();
+    // Data that no server here takes is refused before it is fetched.
+    let none = machines.pull("other").args(["--server-bin", "/nonexistent"]).fails(1);
+    none.says(&["cannot find `redis-server`", "hint: install the server"]);
+    for (change, what, remedy) in [
+        (engine as fn(&mut String, &mut Vec<u8>), "it is for the engine `couchdb`", "read_help"),
+        (version, "and the server is Redis server v=", "choose_matching_version"),
+        (architecture, "it was made on s390x, and this machine is", "rebuild_template"),
+    ] {
+        machines.server.rule(move |asked| match asked.is_manifest() {
+            true => Answer::Change(change),
+            false => Answer::Pass,
+        });
+        machines.server.asked();
+        let refused = machines.pull("other").fails(1).says(&["the template `shop` was not pulled: ", what]);
+        assert_eq!(refused.json()["remedy"], remedy);
+        assert_eq!(machines.server.count("GET /v2/shop/blobs/"), 0);
+    }
+    assert_eq!(machines.templates("other"), [] as [Value; 0]);
     let is_index = |asked: &Asked| asked.is_blob() && !asked.head.contains("ange: bytes=");
     server.rule(move |asked| match asked.is_blob() && !is_index(asked) {
         true => Answer::Change(|_, body| body[5] ^= 1),
@@ -35,6 +53,17 @@ fn a_registry_that_lies_publishes_nothing() {
     assert_eq!(machines.templates("other"), [] as [Value; 0]);
     server.rule(|_| Answer::Pass);
     machines.pull("other").succeeds();
+    // A pull that is killed leaves nothing half done.
+    let mut killer = Killer::new(22);
+    for _ in 0..rounds(12) {
+        let ran = killer.let_run(machines.pull("killed"));
+        let is_there = !machines.templates("killed").is_empty();
+        assert!(is_there || ran.was_killed());
+        machines.pull("killed").succeeds();
+        machines.has_same_files("killed", "shop");
+        assert_eq!(arrived(&machines.spot, "killed"), 0);
+        machines.db("killed", &["template", "remove", "-q", "shop"]).succeeds();
+    }
 }
 
 #[test]
@@ -58,22 +87,6 @@ fn a_pull_goes_on_where_one_was_killed() {
     assert_eq!(arrived(&machines.spot, "other"), 0);
 }
 
-#[test]
-fn a_pull_that_is_killed_leaves_nothing_half_done() {
-    let Some(machines) = Machines::new(REDIS, "SET greeting hello") else { return };
-    machines.push().succeeds();
-    let mut killer = Killer::new(22);
-    for _ in 0..rounds(12) {
-        let ran = killer.let_run(machines.pull("other"));
-        let is_there = !machines.templates("other").is_empty();
-        assert!(is_there || ran.was_killed());
-        machines.pull("other").succeeds();
-        machines.has_same_files("other", "shop");
-        assert_eq!(arrived(&machines.spot, "other"), 0);
-        machines.db("other", &["template", "remove", "-q", "shop"]).succeeds();
-    }
-}
-
 fn engine(head: &mut String, body: &mut Vec<u8>) {
     annotate(head, body, "engine", "couchdb");
 }
@@ -93,29 +106,6 @@ fn annotate(head: &mut String, body: &mut Vec<u8>, field: &str, value: &str) {
     let changed = manifest.to_string().into_bytes();
     *head = head.replace(&format!("Content-Length: {}", body.len()), &format!("Content-Length: {}", changed.len()));
     *body = changed;
-}
-
-#[test]
-fn data_that_no_server_here_takes_is_refused_before_it_is_fetched() {
-    let Some(machines) = Machines::new(REDIS, "SET greeting hello") else { return };
-    machines.push().succeeds();
-    let none = machines.pull("other").args(["--server-bin", "/nonexistent"]).fails(1);
-    none.says(&["cannot find `redis-server`", "hint: install the server"]);
-    for (change, what, remedy) in [
-        (engine as fn(&mut String, &mut Vec<u8>), "it is for the engine `couchdb`", "read_help"),
-        (version, "and the server is Redis server v=", "choose_matching_version"),
-        (architecture, "it was made on s390x, and this machine is", "rebuild_template"),
-    ] {
-        machines.server.rule(move |asked| match asked.is_manifest() {
-            true => Answer::Change(change),
-            false => Answer::Pass,
-        });
-        machines.server.asked();
-        let refused = machines.pull("other").fails(1).says(&["the template `shop` was not pulled: ", what]);
-        assert_eq!(refused.json()["remedy"], remedy);
-        assert_eq!(machines.server.count("GET /v2/shop/blobs/"), 0);
-    }
-    assert_eq!(machines.templates("other"), [] as [Value; 0]);
 }
 
 /// An index with one file, `dump.rdb`, which has these chunks: hash, size, size of the frame.

@@ -4,14 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use calve_testkit::{Aspect, SplitMix64, assert_same, assert_same_except, require_program, require_root};
-use rustix::process::Signal;
 use serde_json::Value;
 
-use super::interrupted::{arrived, send_only};
+use super::interrupted::kill_after;
 use super::server::Server;
-use super::{pull, push, skopeo, template, tree};
-use crate::process::send;
-use crate::spot::{Spot, eventually, names};
+use super::{pull, push, registry, skopeo, template, tree};
+use crate::spot::{Spot, names};
 
 /// A directory, and what its entries are about to become.
 fn first(spot: &Spot) {
@@ -101,8 +99,7 @@ fn deltas(image: &Value) -> usize {
 
 #[test]
 fn a_newer_version_is_a_delta_and_arrives_as_it_is() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
+    let Some((server, spot)) = registry() else { return };
     first(&spot);
     create(&spot);
     let full = push(&spot, &server, "shop").succeeds().json();
@@ -245,8 +242,7 @@ impl Drop for Unmounted {
 
 #[test]
 fn a_chain_of_deltas_ends_with_a_full_image() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
+    let Some((server, spot)) = registry() else { return };
     first_of(&spot, 100);
     create(&spot);
     let mut lengths = Vec::new();
@@ -316,8 +312,7 @@ fn names_that_look_like_whiteouts_make_a_full_image() {
 
 #[test]
 fn a_pull_of_a_delta_goes_on_where_one_was_killed() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
+    let Some((server, spot)) = registry() else { return };
     first(&spot);
     spot.tree("src").file("large", SplitMix64::new(1).bytes(300_000));
     create(&spot);
@@ -331,13 +326,7 @@ fn a_pull_of_a_delta_goes_on_where_one_was_killed() {
     pull(&spot, "third", &server, "shop").succeeds();
     let all = server.blob_bytes();
     assert!((300_000..320_000).contains(&all), "{all}");
-    send_only(&server, 200_000);
-    let running = pull(&spot, "other", &server, "shop").start();
-    eventually("the bytes have arrived", || arrived(&spot, "other") == 200_000);
-    send(running.id(), Signal::KILL);
-    assert!(running.wait().was_killed());
-    server.rule(|_| super::Answer::Pass);
-    server.blob_bytes();
+    kill_after(&spot, &server, "other", "shop", (200_000, 0));
     pull(&spot, "other", &server, "shop").succeeds();
     assert_eq!(server.blob_bytes(), all - 200_000);
     assert_same(spot.join("src"), tree(&spot, "other", "shop"));
@@ -360,8 +349,7 @@ fn a_file_that_the_version_here_has_lost_comes_from_the_layers_before() {
 
 #[test]
 fn a_tag_that_has_something_else_gets_a_full_image() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
+    let Some((server, spot)) = registry() else { return };
     first(&spot);
     create(&spot);
     let full = push(&spot, &server, "shop:alone").succeeds().json();

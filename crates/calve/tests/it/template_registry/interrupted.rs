@@ -11,7 +11,7 @@ use calve_testkit::{SplitMix64, assert_same};
 use rustix::process::Signal;
 
 use super::server::{Answer, Server};
-use super::{has_nothing, pull, push, template, tree};
+use super::{has_nothing, pull, push, registry, template, tree};
 use crate::process::send;
 use crate::spot::{Spot, eventually, names};
 
@@ -25,16 +25,17 @@ pub(super) fn arrived(spot: &Spot, home: &str) -> u64 {
 }
 
 /// A template of several layers. Returns the size of what a pull of all of it fetches.
-fn pushed(spot: &Spot, server: &Server) -> u64 {
+fn pushed() -> Option<(Server, Spot, u64)> {
+    let (server, spot) = registry()?;
     for number in 0..6 {
         spot.tree("src").file(format!("part{number}"), SplitMix64::new(number).bytes(2_500_000));
     }
-    template(spot, "home", &["create", "-q", "shop", "src"]).succeeds();
-    push(spot, server, "shop").succeeds();
-    let pulled = pull(spot, "third", server, "shop").succeeds().json();
+    template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
+    push(&spot, &server, "shop").succeeds();
+    let pulled = pull(&spot, "third", &server, "shop").succeeds().json();
     let all = server.blob_bytes();
     assert_eq!(pulled["fetched_bytes"], all);
-    all
+    Some((server, spot, all))
 }
 
 /// From now on the registry sends so many bytes of blobs, and no more.
@@ -43,12 +44,12 @@ pub(super) fn send_only(server: &Server, bytes: u64) {
     server.rule(move |asked| if asked.is_blob() { Answer::UpTo(Arc::clone(&left)) } else { Answer::Pass });
 }
 
-/// Kills a pull when it has got so many bytes of blobs.
-fn kill_after(spot: &Spot, server: &Server, home: &str, bytes: u64) {
+/// Kills a pull when it has got so many bytes of blobs, of which so many are small ones of which no part is kept.
+pub(super) fn kill_after(spot: &Spot, server: &Server, home: &str, image: &str, (bytes, small): (u64, u64)) {
     let before = arrived(spot, home);
     send_only(server, bytes);
-    let running = pull(spot, home, server, "shop").start();
-    eventually("all of it has arrived", || arrived(spot, home) == before + bytes);
+    let running = pull(spot, home, server, image).start();
+    eventually("all of it has arrived", || arrived(spot, home) >= before + bytes - small);
     send(running.id(), Signal::KILL);
     assert!(running.wait().was_killed());
     server.rule(|_| Answer::Pass);
@@ -57,12 +58,10 @@ fn kill_after(spot: &Spot, server: &Server, home: &str, bytes: u64) {
 
 #[test]
 fn a_pull_goes_on_where_one_was_killed() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
-    let all = pushed(&spot, &server);
+    let Some((server, spot, all)) = pushed() else { return };
     for part in [0, 1, 40, 99] {
         let bytes = all * part / 100;
-        kill_after(&spot, &server, "other", bytes);
+        kill_after(&spot, &server, "other", "shop", (bytes, 0));
         has_nothing(&spot, "other");
         let pulled = pull(&spot, "other", &server, "shop").succeeds().json();
         assert_eq!((&pulled["fetched_bytes"], server.blob_bytes()), (&(all - bytes).into(), all - bytes));
@@ -71,7 +70,7 @@ fn a_pull_goes_on_where_one_was_killed() {
         template(&spot, "other", &["remove", "-q", "shop"]).succeeds();
     }
     // Killed again and again.
-    (0..5).for_each(|_| kill_after(&spot, &server, "other", all / 6));
+    (0..5).for_each(|_| kill_after(&spot, &server, "other", "shop", (all / 6, 0)));
     pull(&spot, "other", &server, "shop").succeeds();
     assert_eq!(server.blob_bytes(), all - 5 * (all / 6));
     assert_same(spot.join("src"), tree(&spot, "other", "shop"));
@@ -79,8 +78,7 @@ fn a_pull_goes_on_where_one_was_killed() {
 
 #[test]
 fn of_a_newer_image_only_the_rest_of_the_changed_parts_is_fetched() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
+    let Some((server, spot)) = registry() else { return };
     for number in 0..8 {
         spot.tree("src").file(format!("{number}/data"), SplitMix64::new(number).bytes(400_000));
         spot.tree("src").file(format!("{number}/small"), b"1");
@@ -98,13 +96,7 @@ fn of_a_newer_image_only_the_rest_of_the_changed_parts_is_fetched() {
     assert_eq!(pulled["fetched_bytes"], all);
     assert!((400_000..600_000).contains(&all), "{all}");
     // The manifest comes first. It is too small to be worth keeping parts of.
-    send_only(&server, 200_000);
-    let running = pull(&spot, "other", &server, "shop:v2").start();
-    eventually("the bytes have arrived", || arrived(&spot, "other") > 190_000);
-    send(running.id(), Signal::KILL);
-    assert!(running.wait().was_killed());
-    server.rule(|_| Answer::Pass);
-    server.blob_bytes();
+    kill_after(&spot, &server, "other", "shop:v2", (200_000, 9_999));
     pull(&spot, "other", &server, "shop:v2").succeeds();
     let rest = server.blob_bytes();
     assert!((all - 200_000..=all - 190_000).contains(&rest), "{rest} of {all}");
@@ -112,11 +104,21 @@ fn of_a_newer_image_only_the_rest_of_the_changed_parts_is_fetched() {
 }
 
 #[test]
-fn what_has_arrived_is_private_and_is_checked() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
-    let all = pushed(&spot, &server);
-    kill_after(&spot, &server, "other", all / 2);
+fn what_has_arrived_is_private_and_is_checked_and_kept_for_a_week() {
+    let Some((server, spot, all)) = pushed() else { return };
+    kill_after(&spot, &server, "late", "shop", (all / 2, 0));
+    let directory = spot.join("late/templates/arrivals");
+    let files: Vec<_> = names(&directory).into_iter().map(|name| directory.join(name)).collect();
+    let age = |days: u64| {
+        let time = SystemTime::now() - Duration::from_secs(days * 24 * 60 * 60);
+        files.iter().for_each(|file| fs_err::File::open(file).unwrap().set_modified(time).unwrap());
+        has_nothing(&spot, "late");
+    };
+    age(6);
+    assert_eq!(arrived(&spot, "late"), all / 2);
+    age(8);
+    assert_eq!(arrived(&spot, "late"), 0);
+    kill_after(&spot, &server, "other", "shop", (all / 2, 0));
     let directory = spot.join("other/templates/arrivals");
     let mode = |path: &Path| fs_err::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&directory), 0o700);
@@ -141,45 +143,8 @@ fn what_has_arrived_is_private_and_is_checked() {
 }
 
 #[test]
-fn what_nobody_waits_for_is_removed_after_a_week() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
-    let all = pushed(&spot, &server);
-    kill_after(&spot, &server, "other", all / 2);
-    let directory = spot.join("other/templates/arrivals");
-    let files: Vec<_> = names(&directory).into_iter().map(|name| directory.join(name)).collect();
-    let age = |days: u64| {
-        let time = SystemTime::now() - Duration::from_secs(days * 24 * 60 * 60);
-        files.iter().for_each(|file| fs_err::File::open(file).unwrap().set_modified(time).unwrap());
-        has_nothing(&spot, "other");
-    };
-    age(6);
-    assert_eq!(arrived(&spot, "other"), all / 2);
-    age(8);
-    assert_eq!(arrived(&spot, "other"), 0);
-}
-
-#[test]
-fn a_pull_beside_one_that_hangs_fetches_for_itself() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
-    let all = pushed(&spot, &server);
-    send_only(&server, all / 2);
-    let hanging = pull(&spot, "other", &server, "shop").start();
-    eventually("half of it has arrived", || arrived(&spot, "other") == all / 2);
-    server.rule(|_| Answer::Pass);
-    pull(&spot, "other", &server, "shop").succeeds();
-    assert_same(spot.join("src"), tree(&spot, "other", "shop"));
-    send(hanging.id(), Signal::KILL);
-    assert!(hanging.wait().was_killed());
-    template(&spot, "other", &["verify", "-q", "shop"]).succeeds();
-}
-
-#[test]
-fn a_registry_that_falls_silent_ends_the_pull() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
-    let all = pushed(&spot, &server);
+fn a_registry_that_falls_silent_ends_the_pull_and_no_other() {
+    let Some((server, spot, all)) = pushed() else { return };
     send_only(&server, all / 2);
     let silent = || pull(&spot, "other", &server, "shop").env("CALVE_TEST_SILENCE", "2");
     silent().fails(1).says(&["fetch a part of the image at ", ": nothing came for 2 s\n", "hint: check the name"]);
@@ -191,13 +156,7 @@ fn a_registry_that_falls_silent_ends_the_pull() {
     pull(&spot, "other", &server, "shop").succeeds();
     assert!(before > 0);
     assert_eq!(server.blob_bytes(), all - before);
-}
-
-#[test]
-fn a_registry_that_is_slow_is_waited_for() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
-    pushed(&spot, &server);
+    // One that is slow is waited for.
     let is_first = AtomicBool::new(true);
     server.rule(move |asked| match asked.is_blob() && is_first.swap(false, Ordering::SeqCst) {
         true => Answer::Slowly(5),
@@ -205,18 +164,26 @@ fn a_registry_that_is_slow_is_waited_for() {
     });
     server.asked();
     // It takes four seconds, but is never silent for three.
-    pull(&spot, "other", &server, "shop").env("CALVE_TEST_SILENCE", "3").succeeds();
+    pull(&spot, "slow", &server, "shop").env("CALVE_TEST_SILENCE", "3").succeeds();
     let blobs = server.asked().into_iter().filter(|asked| asked.is_blob()).map(|asked| asked.line);
     let (asked, different) = (blobs.clone().count(), blobs.collect::<HashSet<_>>().len());
     assert_eq!(asked, different);
-    assert_same(spot.join("src"), tree(&spot, "other", "shop"));
+    assert_same(spot.join("src"), tree(&spot, "slow", "shop"));
+    // A pull beside one that hangs fetches for itself.
+    send_only(&server, all / 2);
+    let hanging = pull(&spot, "beside", &server, "shop").start();
+    eventually("half of it has arrived", || arrived(&spot, "beside") == all / 2);
+    server.rule(|_| Answer::Pass);
+    pull(&spot, "beside", &server, "shop").succeeds();
+    assert_same(spot.join("src"), tree(&spot, "beside", "shop"));
+    send(hanging.id(), Signal::KILL);
+    assert!(hanging.wait().was_killed());
+    template(&spot, "beside", &["verify", "-q", "shop"]).succeeds();
 }
 
 #[test]
 fn a_tag_that_moves_meanwhile_does_not_mix_two_images() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
-    pushed(&spot, &server);
+    let Some((server, spot, _)) = pushed() else { return };
     let first = fs_err::read(spot.join("src/part0")).unwrap();
     let old = template(&spot, "home", &["show", "--json", "shop"]).succeeds().json();
     // The pull has the image's manifest, and waits for its first blob.
@@ -236,8 +203,7 @@ fn a_tag_that_moves_meanwhile_does_not_mix_two_images() {
     template(&spot, "home", &["refresh", "-q", "shop"]).succeeds();
     let moved = push(&spot, &server, "shop").succeeds().json();
     go_on.send(()).unwrap();
-    let ran = running.wait();
-    ran.ended(0);
+    let ran = running.ends(0);
     let pulled = ran.json();
     assert_ne!(pulled["digest"], moved["digest"]);
     assert_eq!(fs_err::read(tree(&spot, "other", "shop").join("part0")).unwrap(), first);

@@ -38,6 +38,11 @@ fn template(spot: &Spot, home: &str, args: &[&str]) -> Calve {
     command.env("XDG_RUNTIME_DIR", spot.join("nobody")).env("CALVE_HOME", home)
 }
 
+/// A registry, and a place for homes.
+fn registry() -> Option<(Server, Spot)> {
+    Some((Server::new()?, Spot::anywhere()))
+}
+
 fn push(spot: &Spot, server: &Server, image: &str) -> Calve {
     let reference = format!("{}/{image}", server.host);
     template(spot, "home", &["push", "--plain-http", "--json", "shop", &reference])
@@ -147,8 +152,7 @@ fn a_template_is_the_same_after_a_push_and_a_pull() {
 
 #[test]
 fn what_did_not_change_is_neither_sent_nor_fetched() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
+    let Some((server, spot)) = registry() else { return };
     node_modules_like(spot.join("src"), 1000);
     for number in 0..40 {
         fs_err::write(spot.join(format!("src/part{number}")), [number; 1 << 20]).unwrap();
@@ -181,8 +185,7 @@ fn what_did_not_change_is_neither_sent_nor_fetched() {
 
 #[test]
 fn of_a_changed_layer_only_the_parts_with_changed_files_are_fetched() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
+    let Some((server, spot)) = registry() else { return };
     let random = |seed: u32| {
         (0..100_000_u32).flat_map(move |number| (number ^ seed << 20).wrapping_mul(2_654_435_761).to_le_bytes())
     };
@@ -234,28 +237,24 @@ fn of_a_changed_layer_only_the_parts_with_changed_files_are_fetched() {
 }
 
 #[test]
-fn a_damaged_file_of_the_old_version_is_fetched() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
-    spot.tree("src").file("a", b"11111").file("b", b"2");
-    template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
-    push(&spot, &server, "shop").succeeds();
-    pull(&spot, "other", &server, "shop").succeeds();
-    fs_err::write(tree(&spot, "other", "shop").join("a"), b"22222").unwrap();
-    fs_err::write(spot.join("src/b"), b"3").unwrap();
-    template(&spot, "home", &["refresh", "-q", "shop"]).succeeds();
-    push(&spot, &server, "shop").succeeds();
-    pull(&spot, "other", &server, "shop").succeeds();
-    assert_same(spot.join("src"), tree(&spot, "other", "shop"));
-}
-
-#[test]
 fn a_pull_replaces_only_what_was_pulled_from_there() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
+    let Some((server, spot)) = registry() else { return };
     spot.tree("src").file("a", b"1");
     template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
     push(&spot, &server, "shop").succeeds();
+    // An unchanged template is moved to the directory that is named.
+    pull(&spot, "other", &server, "shop").succeeds();
+    for (at, is_up_to_date) in [("here", false), ("here", true), ("there", false)] {
+        fs_err::create_dir_all(spot.join(at)).unwrap();
+        let pulled = pull(&spot, "other", &server, "shop").args(["--at", at]).succeeds().json();
+        assert_eq!(pulled["up_to_date"], is_up_to_date, "{at}");
+        let tree = tree(&spot, "other", "shop");
+        assert!(tree.starts_with(fs_err::canonicalize(spot.join(at)).unwrap()), "{}", tree.display());
+        assert_same(spot.join("src"), tree);
+    }
+    // Without a directory it stays.
+    assert_eq!(pull(&spot, "other", &server, "shop").succeeds().json()["up_to_date"], true);
+    pull(&spot, "other", &server, "shop").args(["--at", "nowhere"]).fails(1).says(&["nowhere"]);
     let taken = pull(&spot, "home", &server, "shop")
         .fails(1)
         .says(&["was not pulled from", "hint: pull it under another name with `--name NAME`"]);
@@ -271,6 +270,13 @@ fn a_pull_replaces_only_what_was_pulled_from_there() {
     copy().fails(1).says(&[&format!("hint: pull it again: {hint}\n")]);
     template(&spot, "home", &hint.split(' ').skip(2).collect::<Vec<_>>()).succeeds();
     copy().succeeds();
+    // A damaged file of the old version is fetched.
+    fs_err::write(tree(&spot, "other", "shop").join("a"), b"2").unwrap();
+    fs_err::write(spot.join("src/b"), b"3").unwrap();
+    template(&spot, "home", &["refresh", "-q", "shop"]).succeeds();
+    push(&spot, &server, "shop").succeeds();
+    pull(&spot, "other", &server, "shop").succeeds();
+    assert_same(spot.join("src"), tree(&spot, "other", "shop"));
     // From a directory it can be made anew.
     template(&spot, "home", &["refresh", "-q", "pulled", "src"]).succeeds();
     let base = template(&spot, "home", &["push", "--base", "ghcr.io/x/y:main", "pulled", "127.0.0.1:1/y"]).fails(2);
@@ -279,27 +285,6 @@ fn a_pull_replaces_only_what_was_pulled_from_there() {
         "hint: name only the tag of an image in the same repository, such as `--base main`",
     ]);
     template(&spot, "home", &["remove", "-q", "shop", "pulled"]).succeeds();
-}
-
-#[test]
-fn a_pull_moves_an_unchanged_template_to_the_directory_that_is_named() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
-    spot.tree("src").file("a", b"1");
-    template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
-    push(&spot, &server, "shop").succeeds();
-    pull(&spot, "other", &server, "shop").succeeds();
-    for (at, is_up_to_date) in [("here", false), ("here", true), ("there", false)] {
-        fs_err::create_dir_all(spot.join(at)).unwrap();
-        let pulled = pull(&spot, "other", &server, "shop").args(["--at", at]).succeeds().json();
-        assert_eq!(pulled["up_to_date"], is_up_to_date, "{at}");
-        let tree = tree(&spot, "other", "shop");
-        assert!(tree.starts_with(fs_err::canonicalize(spot.join(at)).unwrap()), "{}", tree.display());
-        assert_same(spot.join("src"), tree);
-    }
-    // Without a directory it stays.
-    assert_eq!(pull(&spot, "other", &server, "shop").succeeds().json()["up_to_date"], true);
-    pull(&spot, "other", &server, "shop").args(["--at", "nowhere"]).fails(1).says(&["nowhere"]);
 }
 
 #[test]
@@ -325,8 +310,7 @@ fn what_would_change_who_may_do_what_is_not_pushed() {
 
 #[test]
 fn of_two_first_pulls_of_different_images_the_later_one_is_tried_again() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
+    let Some((server, spot)) = registry() else { return };
     spot.tree("src").file("a", b"1");
     template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
     push(&spot, &server, "shop:one").succeeds();
@@ -338,32 +322,14 @@ fn of_two_first_pulls_of_different_images_the_later_one_is_tried_again() {
     reached.recv().unwrap();
     pull(&spot, "other", &server, "shop:two").succeeds();
     go_on.send(()).unwrap();
-    let first = first.wait();
-    first.ended(1);
+    let first = first.ends(1);
     first.says(&["was made, refreshed or removed by another process meanwhile", "hint: try again"]);
     pull(&spot, "other", &server, "shop:one").succeeds();
 }
 
 #[test]
-fn two_pulls_at_once_are_both_content() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
-    node_modules_like(spot.join("src"), 300);
-    template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
-    push(&spot, &server, "shop").succeeds();
-    for _ in 0..3 {
-        let both = [(); 2].map(|()| pull(&spot, "other", &server, "shop").start());
-        both.into_iter().for_each(|running| running.wait().ended(0));
-        assert_same(spot.join("src"), tree(&spot, "other", "shop"));
-        template(&spot, "other", &["remove", "-q", "shop"]).succeeds();
-        has_nothing(&spot, "other");
-    }
-}
-
-#[test]
-fn a_pull_that_is_killed_leaves_nothing_half_done() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
+fn pulls_that_are_killed_or_run_at_once_leave_nothing_half_done() {
+    let Some((server, spot)) = registry() else { return };
     node_modules_like(spot.join("src"), 600);
     template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
     push(&spot, &server, "shop").succeeds();
@@ -392,12 +358,19 @@ fn a_pull_that_is_killed_leaves_nothing_half_done() {
         has_nothing(&spot, "other");
     }
     assert!(few_rounds() || killer.killed() > rounds / 10, "{} were killed", killer.killed());
+    // Two at once are both content.
+    for _ in 0..3 {
+        let both = [(); 2].map(|()| pull(&spot, "other", &server, "shop").start());
+        both.into_iter().for_each(|running| running.wait().ended(0));
+        assert_same(spot.join("src"), tree(&spot, "other", "shop"));
+        template(&spot, "other", &["remove", "-q", "shop"]).succeeds();
+        has_nothing(&spot, "other");
+    }
 }
 
 #[test]
 fn the_tag_comes_from_the_contents_of_files() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
+    let Some((server, spot)) = registry() else { return };
     spot.tree("src").file("a", b"1");
     spot.tree("").file("lock", b"left-pad 1").file("node", b"22");
     template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
@@ -509,8 +482,7 @@ fn credentials_come_from_the_files_of_docker_and_from_helpers() {
 
 #[test]
 fn a_digest_is_pulled_whatever_the_tag_and_a_policy_say() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
+    let Some((server, spot)) = registry() else { return };
     spot.tree("src").file("a", b"verified");
     template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
     let digest = push(&spot, &server, "shop").succeeds().json()["digest"].as_str().unwrap().to_owned();
@@ -536,8 +508,7 @@ fn a_digest_is_pulled_whatever_the_tag_and_a_policy_say() {
 
 #[test]
 fn a_token_is_asked_for_with_the_credentials_and_they_go_nowhere_else() {
-    let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
+    let Some((server, spot)) = registry() else { return };
     spot.tree("src").file("a", b"1");
     template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
     push(&spot, &server, "shop").succeeds();

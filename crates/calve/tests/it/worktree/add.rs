@@ -8,47 +8,35 @@ use calve_testkit::{FileSystem, assert_same, require_program, write_program};
 use super::repo::{Repo, git, is_as_git_makes_it, is_clean, opened_by_status, write};
 use crate::spot::nothing_left;
 
-fn has_everything(file_system: FileSystem) {
-    let Some(repo) = Repo::on(file_system) else { return };
-    let path = repo.add(["feature/x"]);
-    assert_eq!(path, repo.spot.join("proj.feature-x"));
-    assert_eq!(git(&path, ["symbolic-ref", "HEAD"]).trim(), "refs/heads/feature/x");
-    assert_eq!(repo.worktrees(), [repo.path.clone(), path.clone()]);
-    if require_program("strace") {
-        assert_eq!(opened_by_status(&path), Vec::<String>::new());
+#[test]
+fn a_worktree_has_everything_and_is_clean() {
+    for file_system in [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs] {
+        let Some(repo) = Repo::on(file_system) else { return };
+        let path = repo.add(["feature/x"]);
+        assert_eq!(path, repo.spot.join("proj.feature-x"));
+        assert_eq!(git(&path, ["symbolic-ref", "HEAD"]).trim(), "refs/heads/feature/x");
+        assert_eq!(repo.worktrees(), [repo.path.clone(), path.clone()]);
+        if require_program("strace") {
+            assert_eq!(opened_by_status(&path), Vec::<String>::new());
+        }
+        is_clean(&path);
+        is_as_git_makes_it(&repo, &path);
+        for carried in ["node_modules", "target"] {
+            assert_same(repo.join(carried), path.join(carried));
+        }
+        assert_eq!(fs_err::read_to_string(path.join(".env")).unwrap(), "SECRET=1\n");
+        git(&path, ["fsck", "--strict"]);
+        // It is a worktree like any other: git commits, moves and removes it.
+        write(&path.join("new"), "x");
+        git(&path, ["add", "new"]);
+        git(&path, ["commit", "-q", "-m", "two"]);
+        is_clean(&repo.path);
+        let moved = repo.spot.join("moved");
+        repo.git(["worktree", "move", path.to_str().unwrap(), moved.to_str().unwrap()]);
+        repo.git(["worktree", "remove", "--force", moved.to_str().unwrap()]);
+        assert_eq!(repo.worktrees(), std::slice::from_ref(&repo.path));
+        nothing_left(&repo.spot);
     }
-    is_clean(&path);
-    is_as_git_makes_it(&repo, &path);
-    for carried in ["node_modules", "target"] {
-        assert_same(repo.join(carried), path.join(carried));
-    }
-    assert_eq!(fs_err::read_to_string(path.join(".env")).unwrap(), "SECRET=1\n");
-    git(&path, ["fsck", "--strict"]);
-    // It is a worktree like any other: git commits, moves and removes it.
-    write(&path.join("new"), "x");
-    git(&path, ["add", "new"]);
-    git(&path, ["commit", "-q", "-m", "two"]);
-    is_clean(&repo.path);
-    let moved = repo.spot.join("moved");
-    repo.git(["worktree", "move", path.to_str().unwrap(), moved.to_str().unwrap()]);
-    repo.git(["worktree", "remove", "--force", moved.to_str().unwrap()]);
-    assert_eq!(repo.worktrees(), std::slice::from_ref(&repo.path));
-    nothing_left(&repo.spot);
-}
-
-#[test]
-fn a_worktree_has_everything_and_is_clean_on_ext4() {
-    has_everything(FileSystem::Ext4);
-}
-
-#[test]
-fn a_worktree_has_everything_and_is_clean_on_xfs() {
-    has_everything(FileSystem::Xfs);
-}
-
-#[test]
-fn a_worktree_has_everything_and_is_clean_on_btrfs() {
-    has_everything(FileSystem::Btrfs);
 }
 
 #[test]
@@ -98,6 +86,11 @@ fn another_commit_is_checked_out_as_it_was() {
     let newer = repo.add(["--base", "main", "newer"]);
     is_clean(&newer);
     is_as_git_makes_it(&repo, &newer);
+    // Without a branch.
+    let path = repo.add(["--detach", "HEAD", "--path", "../loose"]);
+    assert_eq!(path, repo.spot.join("loose"));
+    assert_eq!(git(&path, ["rev-parse", "--abbrev-ref", "HEAD"]).trim(), "HEAD");
+    is_clean(&path);
 }
 
 #[test]
@@ -175,15 +168,23 @@ fn branches_of_remotes_and_pull_requests_are_found() {
     assert!(path.join(".env").exists());
     repo.calve(["add", "pr/8"]).fails(1).says(&["'refs/pull/*/head' 'refs/merge-requests/*/head'` lists them"]);
     assert_eq!(repo.worktrees().len(), 4);
-}
-
-#[test]
-fn a_commit_can_be_checked_out_without_a_branch() {
-    let repo = Repo::anywhere();
-    let path = repo.add(["--detach", "HEAD", "--path", "../loose"]);
-    assert_eq!(path, repo.spot.join("loose"));
-    assert_eq!(git(&path, ["rev-parse", "--abbrev-ref", "HEAD"]).trim(), "HEAD");
-    is_clean(&path);
+    // A remote may have capitals in its name, and fetching leaves nothing.
+    git(&other, ["branch", "capitals"]);
+    git(&other, ["update-ref", "refs/pull/9/head", "main"]);
+    repo.git(["remote", "add", "UpStream", other.to_str().unwrap()]);
+    repo.git(["fetch", "-q", "UpStream"]);
+    let path = repo.add(["UpStream/capitals"]);
+    assert_eq!(git(&path, ["rev-parse", "--abbrev-ref", "HEAD", "@{upstream}"]), "capitals\nUpStream/capitals\n");
+    repo.add(["pr/9"]);
+    assert_eq!(repo.git(["for-each-ref", "refs/calve"]), "");
+    // Of one that was killed while it fetched, and of one that is at it: this process.
+    let fetched = |process: u32| format!("refs/calve/pull/7-{process}");
+    let gone =
+        std::process::Command::new("true").spawn().map(|mut child| (child.id(), child.wait().unwrap())).unwrap().0;
+    repo.git(["update-ref", &fetched(gone), "main"]);
+    repo.git(["update-ref", &fetched(std::process::id()), "main"]);
+    repo.calve(["prune"]).succeeds();
+    assert_eq!(repo.git(["for-each-ref", "--format=%(refname)", "refs/calve"]).trim(), fetched(std::process::id()));
 }
 
 #[test]
@@ -221,14 +222,19 @@ fn gits_own_hook_runs_as_git_runs_it() {
     assert_eq!(ran.stdout.trim(), path.to_str().unwrap());
     ran.says(&[path.to_str().unwrap(), &arguments, "no GIT_DIR", "post-checkout failed"]);
     is_clean(&path);
-}
-
-#[test]
-fn variables_that_name_another_repository_do_not_count() {
-    let repo = Repo::anywhere();
-    let calve = repo.calve(["add", "x"]).env("GIT_DIR", "/nonexistent").env("GIT_INDEX_FILE", "/nonexistent/index");
-    calve.env("GIT_WORK_TREE", "/").succeeds();
-    is_clean(&repo.spot.join("proj.x"));
+    // One without a first line is for the shell, and one that cannot start does no harm.
+    for (branch, text, words) in [
+        ("shell", "echo it ran \"$3\" in \"$(pwd -P)\"\n", ["it ran 1 in", "proj.shell"]),
+        ("y", "#!/nonexistent/interpreter\n", ["cannot run", "post-checkout failed"]),
+    ] {
+        write(&hook, text);
+        fs_err::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let ran = repo.calve(["add", branch]).succeeds();
+        let path = repo.spot.join(format!("proj.{branch}"));
+        assert_eq!(ran.stdout.trim(), path.to_str().unwrap());
+        ran.says(&words);
+        is_clean(&path);
+    }
 }
 
 #[test]
@@ -243,47 +249,10 @@ fn a_dry_run_says_what_would_be_carried_and_makes_nothing() {
     assert_eq!(repo.worktrees().len(), 1);
     assert_eq!(repo.git(["branch", "--list", "x"]), "");
     repo.spot.holds(&["proj"]);
-}
-
-#[test]
-fn a_hook_of_gits_without_a_first_line_is_for_the_shell_and_one_that_cannot_start_does_no_harm() {
-    let repo = Repo::anywhere();
-    let hook = repo.join(".git/hooks/post-checkout");
-    for (branch, text, words) in [
-        ("x", "echo it ran \"$3\" in \"$(pwd -P)\"\n", ["it ran 1 in", "proj.x"]),
-        ("y", "#!/nonexistent/interpreter\n", ["cannot run", "post-checkout failed"]),
-    ] {
-        write(&hook, text);
-        fs_err::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let ran = repo.calve(["add", branch]).succeeds();
-        let path = repo.spot.join(format!("proj.{branch}"));
-        assert_eq!(ran.stdout.trim(), path.to_str().unwrap());
-        ran.says(&words);
-        is_clean(&path);
-    }
-}
-
-#[test]
-fn a_remote_may_have_capitals_in_its_name_and_fetching_leaves_nothing() {
-    let repo = Repo::anywhere();
-    let other = repo.spot.join("other");
-    repo.git(["clone", "-q", ".", other.to_str().unwrap()]);
-    git(&other, ["branch", "theirs"]);
-    git(&other, ["update-ref", "refs/pull/7/head", "main"]);
-    repo.git(["remote", "add", "UpStream", other.to_str().unwrap()]);
-    repo.git(["fetch", "-q", "UpStream"]);
-    let path = repo.add(["UpStream/theirs"]);
-    assert_eq!(git(&path, ["rev-parse", "--abbrev-ref", "HEAD", "@{upstream}"]), "theirs\nUpStream/theirs\n");
-    repo.add(["pr/7"]);
-    assert_eq!(repo.git(["for-each-ref", "refs/calve"]), "");
-    // Of one that was killed while it fetched, and of one that is at it: this process.
-    let fetched = |process: u32| format!("refs/calve/pull/7-{process}");
-    let gone =
-        std::process::Command::new("true").spawn().map(|mut child| (child.id(), child.wait().unwrap())).unwrap().0;
-    repo.git(["update-ref", &fetched(gone), "main"]);
-    repo.git(["update-ref", &fetched(std::process::id()), "main"]);
-    repo.calve(["prune"]).succeeds();
-    assert_eq!(repo.git(["for-each-ref", "--format=%(refname)", "refs/calve"]).trim(), fetched(std::process::id()));
+    // Variables that name another repository do not count.
+    let calve = repo.calve(["add", "x"]).env("GIT_DIR", "/nonexistent").env("GIT_INDEX_FILE", "/nonexistent/index");
+    calve.env("GIT_WORK_TREE", "/").succeeds();
+    is_clean(&repo.spot.join("proj.x"));
 }
 
 /// Paths and modes of all that git has checked out.

@@ -160,7 +160,7 @@ fn files_with_mistakes_links_or_other_values_are_left_alone_and_told() {
 }
 
 #[test]
-fn opencodes_other_file_name_is_used_where_it_is_there() {
+fn other_names_of_files_and_keys_of_an_agent_are_used_where_they_are_there() {
     let repo = Repo::anywhere();
     let text = "{\n  \"model\": \"x\"\n}\n";
     repo.write("opencode.jsonc", text);
@@ -184,11 +184,7 @@ fn opencodes_other_file_name_is_used_where_it_is_there() {
     hook(&repo, &["uninstall", "opencode", "--yes"]).succeeds();
     assert_eq!(fs_err::read_to_string(repo.join("opencode.jsonc")).unwrap(), text);
     assert!(!repo.join("opencode.json").exists());
-}
-
-#[test]
-fn a_setup_for_all_systems_is_not_hidden_by_one_for_unix() {
-    let repo = Repo::anywhere();
+    // Cursor's setup for all systems is not hidden by one for Unix.
     let text = "{\"setup-worktree\": [\"npm ci\"]}\n";
     repo.write(".cursor/worktrees.json", text);
     let refused = hook(&repo, &["install", "cursor", "--yes"]).fails(1).hints();

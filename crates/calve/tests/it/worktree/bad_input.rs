@@ -28,8 +28,15 @@ fn names_that_no_branch_can_have_are_refused() {
 }
 
 #[test]
-fn branches_and_places_that_are_taken_are_refused() {
+fn what_calve_would_get_wrong_and_what_is_taken_is_refused() {
     let repo = Repo::anywhere();
+    repo.git(["config", "core.worktree", repo.path.to_str().unwrap()]);
+    refused(&repo, &["x"], &["core.worktree"]);
+    repo.git(["config", "--unset", "core.worktree"]);
+    // git, too, ignores names that it does not know in a repository of the oldest format.
+    repo.git(["config", "extensions.fromTheFuture", "1"]);
+    refused(&repo, &["x"], &["extension `fromthefuture`"]);
+    repo.git(["config", "--unset", "extensions.fromTheFuture"]);
     refused(&repo, &["main"], &["is checked out in"]);
     repo.add(["x"]);
     refused(&repo, &["x"], &["is checked out in"]);
@@ -103,19 +110,6 @@ fn a_deleted_main_worktree_is_told() {
     let refused = add.fails(1).says(&["points to a repository that is not there"]).hints();
     // It is the user's own.
     assert!(!refused.stderr.contains("trust"), "{}", refused.stderr);
-}
-
-#[test]
-fn repositories_that_calve_would_get_wrong_are_refused() {
-    let repo = Repo::anywhere();
-    repo.git(["config", "core.worktree", repo.path.to_str().unwrap()]);
-    refused(&repo, &["x"], &["core.worktree"]);
-    repo.git(["config", "--unset", "core.worktree"]);
-    // git, too, ignores names that it does not know in a repository of the oldest format.
-    repo.git(["config", "extensions.fromTheFuture", "1"]);
-    refused(&repo, &["x"], &["extension `fromthefuture`"]);
-    repo.git(["config", "--unset", "extensions.fromTheFuture"]);
-    repo.add(["x"]);
 }
 
 #[test]

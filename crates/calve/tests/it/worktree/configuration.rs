@@ -60,6 +60,13 @@ fn every_mistake_names_the_file_the_line_and_what_may_stand_there() {
         repo.write(".calve.toml", text);
         repo.calve(["add", "x"]).fails(1).hints().says(&["proj/.calve.toml`, line ", told]);
     }
+    // A service names a template, and nothing else.
+    for name in ["../../elsewhere", "/etc", "a/b", ".hidden", "..", "", "a\\nb"] {
+        repo.write(".calve.toml", &format!("[services.db]\ntemplate = \"{name}\"\n"));
+        let before = crate::spot::names(&repo.spot);
+        repo.calve(["add", "x"]).fails(1).says(&[".calve.toml`, line 2, column 12: ", "name"]).hints();
+        assert_eq!((crate::spot::names(&repo.spot), repo.worktrees().len()), (before, 1), "{name:?}");
+    }
 }
 
 #[test]
@@ -168,15 +175,4 @@ fn no_name_of_a_branch_leads_elsewhere() {
     // A revision is no branch, and gives the place its name all the same.
     let place = repo.add(["--detach", "HEAD^{/one}"]);
     assert_eq!(place, repo.spot.join("HEAD^{-one}/tree"));
-}
-
-#[test]
-fn a_service_names_a_template_and_nothing_else() {
-    let repo = Repo::anywhere();
-    for name in ["../../elsewhere", "/etc", "a/b", ".hidden", "..", "", "a\\nb"] {
-        repo.write(".calve.toml", &format!("[services.db]\ntemplate = \"{name}\"\n"));
-        let before = crate::spot::names(&repo.spot);
-        repo.calve(["add", "x"]).fails(1).says(&[".calve.toml`, line 2, column 12: ", "name"]).hints();
-        assert_eq!((crate::spot::names(&repo.spot), repo.worktrees().len()), (before, 1), "{name:?}");
-    }
 }

@@ -1,23 +1,15 @@
 //! Copies of a worktree's directory: no command in one acts on the ports, data and servers of the original.
 
-use std::path::Path;
-use std::process::Command;
-
 use super::ports::{number, with_ports};
-use super::repo::git;
+use super::repo::{self, git};
 use super::services::{POSTGRES, Shop};
-
-fn copy_of(original: &Path, copy: &Path) {
-    let copied = Command::new("cp").arg("-a").args([original, copy]).status();
-    assert!(copied.unwrap().success());
-}
 
 #[test]
 fn a_copy_of_a_worktree_does_not_reach_the_originals_data() {
     let Some(shop) = Shop::new(POSTGRES) else { return };
     let (original, copy) = (shop.repo.added("one"), shop.repo.spot.join("copy"));
     shop.sql(&original, "INSERT INTO t VALUES (4)");
-    copy_of(&original, &copy);
+    repo::copy(&original, &copy);
     let refused = format!("`{}` is a copy of the worktree `{}`", copy.display(), original.display());
     let hint = "if you moved the worktree here, run `git worktree repair`; otherwise make a new one";
     for words in [
@@ -87,7 +79,7 @@ fn a_copy_of_a_worktree_that_was_moved_does_not_reach_its_ports() {
     for original in [&moved, &linked] {
         let ports = || repo.within(original, &["env"]).succeeds().stdout;
         let (before, copy) = (ports(), original.with_extension("copy"));
-        copy_of(original, &copy);
+        repo::copy(original, &copy);
         let refused = format!("`{}` is a copy of the worktree `{}`", copy.display(), original.display());
         for words in [&["env"] as &[&str], &["env", "--renew"]] {
             repo.within(&copy, words).fails(1).says(&[&refused]);

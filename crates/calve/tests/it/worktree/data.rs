@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use calve_testkit::{few_rounds, matrix, require_program};
+use calve_testkit::{matrix, require_program};
 use serde_json::json;
 
 use super::repo::git;
 use super::services::{MARIADB, POSTGRES, Shop};
+use super::services_written::{keys, with_cache};
 use crate::terminal::Terminal;
 
 fn is_promoted(engine: &'static str) {
@@ -56,15 +57,8 @@ fn is_promoted(engine: &'static str) {
 }
 
 #[test]
-fn data_is_promoted_on_postgres() {
-    is_promoted(POSTGRES);
-}
-
-#[test]
-fn data_is_promoted_on_mariadb() {
-    if !few_rounds() {
-        is_promoted(MARIADB);
-    }
+fn data_is_promoted() {
+    matrix([POSTGRES, MARIADB]).for_each(is_promoted);
 }
 
 /// Once the template is another one or gone, the data that it got is nowhere else.
@@ -110,7 +104,7 @@ fn rows_without_a_log_are_in_a_template_only_if_the_server_was_stopped() {
 }
 
 #[test]
-fn what_has_no_data_is_told() {
+fn what_has_no_data_and_what_was_promoted_before_a_failure_is_told() {
     let Some(shop) = Shop::new(POSTGRES) else { return };
     let one = shop.repo.added("one");
     let db = |words: &[&str]| shop.within(&one, &[&["db"], words].concat());
@@ -122,6 +116,16 @@ fn what_has_no_data_is_told() {
     db(&["template", "remove", "shop"]).succeeds();
     db(&["promote", "--yes", "one"]).succeeds();
     assert_eq!(shop.rows(shop.repo.added("two")), [1, 2, 3]);
+    // A service whose data is broken does not hide that the one before it was promoted.
+    shop.repo.write(".calve.toml", "[services.db]\ntemplate = 'shop'\n[services.jobs]\ntemplate = 'shop'\n");
+    shop.repo.commit("two");
+    shop.repo.settle();
+    let one = shop.repo.added("three");
+    let status = shop.status(&one);
+    assert_eq!(status[1]["name"], "jobs", "{status}");
+    fs_err::remove_dir_all(status[1]["data_directory"].as_str().unwrap()).unwrap();
+    let ran = shop.within(&one, &["db", "promote", "--yes", "--json", "three"]).fails(1);
+    assert_eq!(ran.json()["templates"], json!([{ "template": "shop", "promoted": true }]));
 }
 
 /// The file names another template since the data was made. Data becomes none that it was not made of: it lacks what that has.
@@ -194,25 +198,13 @@ fn a_reset_to_another_engine_asks_and_rewrites_files() {
 #[test]
 fn keys_are_promoted() {
     for engine in matrix(["redis", "valkey"]) {
-        let program = format!("{engine}-server");
-        let installed = Path::new("/usr/local/valkey/bin").join(&program);
-        if !installed.exists() && !require_program(&program) {
-            continue;
-        }
-        let Some(shop) = Shop::new(POSTGRES) else { return };
         let services = "[services.cache]\ntemplate = 'cache'\nenv = 'REDIS_URL'\n\
             [services.db]\ntemplate = 'shop'\nenv = 'DATABASE_URL'\n";
-        shop.repo.write(".calve.toml", services);
-        shop.repo.commit("two services");
-        let create = ["db", "template", "create", "cache", "-q", "--engine", engine, "--", "sh", "-c"];
         let fill = "printf 'SET session:1 a\\nSET session:2 b\\nSADD colours red green blue\\nHSET h a 1 b 2\\nSELECT 3\\nSET x y\\n' \
             | redis-cli -s \"$REDIS_SOCKET\"";
-        shop.within(&shop.repo.path, &create).arg(fill).succeeds();
+        let Some(shop) = with_cache(engine, services, fill) else { continue };
         let one = shop.repo.added("one");
-        let keys = |worktree: &Path, commands: &str| {
-            let program = "printf \"$0\" | redis-cli -s \"${REDIS_URL#unix://}\"";
-            shop.within(worktree, &["exec", "--", "sh", "-c", program, commands]).succeeds().stdout
-        };
+        let keys = |worktree: &Path, commands: &str| keys(&shop, worktree, commands).succeeds().stdout;
         keys(&one, "SET session:3 c\\nDEL session:1\\nSET cart:9 z\\n");
         shop.sql(&one, "INSERT INTO t VALUES (4)");
         shop.within(&one, &["db", "promote", "--yes", "--service", "cache", "one"]).succeeds();
@@ -223,21 +215,6 @@ fn keys_are_promoted() {
             shop.within(shop.repo.spot.join(format!("proj.{worktree}")), &["down"]).succeeds();
         }
     }
-}
-
-/// A service whose data is broken does not hide that the one before it was promoted.
-#[test]
-fn what_was_promoted_before_a_failure_is_told() {
-    let Some(shop) = Shop::new(POSTGRES) else { return };
-    shop.repo.write(".calve.toml", "[services.db]\ntemplate = 'shop'\n[services.jobs]\ntemplate = 'shop'\n");
-    shop.repo.commit("two");
-    shop.repo.settle();
-    let one = shop.repo.added("one");
-    let status = shop.status(&one);
-    assert_eq!(status[1]["name"], "jobs", "{status}");
-    fs_err::remove_dir_all(status[1]["data_directory"].as_str().unwrap()).unwrap();
-    let ran = shop.within(&one, &["db", "promote", "--yes", "--json", "one"]).fails(1);
-    assert_eq!(ran.json()["templates"], json!([{ "template": "shop", "promoted": true }]));
 }
 
 #[test]

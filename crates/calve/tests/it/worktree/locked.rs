@@ -60,17 +60,13 @@ fn a_branch_is_made_when_the_lock_is_free_again() {
 }
 
 #[test]
-fn a_branch_goes_with_its_settings() {
+fn a_lock_that_stays_is_told_and_nothing_is_made() {
     let repo = cloned();
+    // A branch goes with its settings when the lock is free again.
     repo.add(["one"]);
     while_locked(&repo.join(".git/config.lock"), MOMENT, || repo.calve(["remove", "-D", "one"]).succeeds());
     assert_eq!(repo.git(["for-each-ref", "refs/heads/one"]), "");
     assert!(!fs_err::read_to_string(repo.join(".git/config")).unwrap().contains("branch \"one\""));
-}
-
-#[test]
-fn a_lock_that_stays_is_told_and_nothing_is_made() {
-    let repo = cloned();
     let before = repo.git(["for-each-ref"]);
     let started = Instant::now();
     let long = Duration::from_secs(8);

@@ -1,9 +1,8 @@
 //! What must not be lost: other things at the place of a worktree, and work inside of one that exists nowhere else.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use super::repo::{Repo, git, is_clean, try_git, write};
+use super::repo::{Repo, copy, git, is_clean, try_git, write};
 use crate::spot::eventually_nothing_left;
 
 /// A repository with one commit, which nothing else has.
@@ -13,11 +12,6 @@ fn repository(at: &Path) {
     write(&at.join("file"), "only here\n");
     git(at, ["add", "-A"]);
     git(at, ["commit", "-q", "-m", "only here"]);
-}
-
-#[track_caller]
-fn copy(from: &Path, to: &Path) {
-    assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
 }
 
 /// `remove` refuses it, with `-f` too, and says `words`.
@@ -92,7 +86,10 @@ fn a_copy_of_a_repository_leaves_the_worktrees_of_the_original_alone() {
     }
     let list = repo.calve(["list", "--json"]).within(&copied).succeeds().json();
     assert_eq!((&list["worktrees"][1]["standing"], &list["worktrees"][1]["dirty"]), (&"foreign".into(), &().into()));
-    repo.calve(["prune"]).within(&copied).succeeds().says(&["forgot"]);
+    for (words, told) in [(&["-n"][..], "would forget"), (&[], "forgot")] {
+        let ran = repo.calve(["prune"]).args(words).within(&copied).succeeds();
+        ran.says(&[&format!("{told} `{}`, whose path holds something else", path.display())]);
+    }
     assert_eq!(git(&copied, ["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
     is_clean(&path);
     // A copy of the worktree is not one.
@@ -184,25 +181,23 @@ fn a_nested_repository_with_work_of_its_own_is_not_removed_unless_forced() {
     git(&nested.at, ["fetch", "-q", ".", "work"]);
     nested.is_kept(&[named, "commits"]);
     git(&nested.at, ["push", "-q", "origin", "work"]);
-    nested.goes(&[]);
-}
-
-#[test]
-fn what_git_does_not_show_of_a_nested_repository_is_not_removed_unless_forced() {
-    let nested = NestedFixture::new();
-    let named = "node_modules/own-work";
+    // Changes that git does not show.
     git(&nested.at, ["update-index", "--skip-worktree", "src/main.ts"]);
     write(&nested.at.join("src/main.ts"), "mine\n");
     nested.is_kept(&[named, "`src/main.ts`", "told to ignore"]);
     git(&nested.at, ["update-index", "--no-skip-worktree", "src/main.ts"]);
     git(&nested.at, ["commit", "-q", "--allow-empty", "-m", "more"]);
-    git(&nested.at, ["push", "-q", "origin", "HEAD:work"]);
+    git(&nested.at, ["push", "-q", "origin", "HEAD:more"]);
     // The change waits in git's own stash.
     git(&nested.at, ["-c", "sequence.editor=echo break >", "rebase", "-q", "-i", "--autostash", "HEAD~1"]);
     nested.is_kept(&[named, "rebase"]);
     git(&nested.at, ["rebase", "--abort"]);
     nested.is_kept(&[named, "uncommitted changes"]);
     git(&nested.at, ["checkout", "-q", "."]);
+    // Trash inside does not hold it back.
+    let trash = nested.path.join("node_modules/.calve-trash-0-b-c-d");
+    fs_err::create_dir_all(&trash).unwrap();
+    write(&trash.join(".git"), "gitdir: /nonexistent/entry\n");
     nested.goes(&[]);
 }
 
@@ -221,12 +216,7 @@ fn a_nested_repository_that_nobody_else_knows_is_not_removed_unless_forced() {
     // Where all of it is content of the project, nothing is lost.
     git(&nested.path, ["add", "-f", "target/hidden/bare.git"]);
     git(&nested.path, ["commit", "-q", "-m", "a repository as content"]);
-    nested.goes(&[]);
-}
-
-#[test]
-fn a_mirror_has_nothing_of_its_own() {
-    let nested = NestedFixture::new();
+    // A mirror has nothing of its own.
     let mirror = nested.path.join("target/mirror.git");
     git(&nested.at, ["commit", "-q", "--allow-empty", "-m", "on no other branch"]);
     nested.repo.git(["clone", "-q", "--mirror", nested.at.to_str().unwrap(), mirror.to_str().unwrap()]);
@@ -293,7 +283,7 @@ fn a_nested_repository_runs_no_program_of_its_own() {
 }
 
 #[test]
-fn what_git_is_in_the_middle_of_is_not_lost() {
+fn what_git_is_in_the_middle_of_or_does_not_look_at_is_not_lost() {
     let repo = Repo::anywhere();
     let path = repo.add(["x"]);
     git(&path, ["commit", "-q", "--allow-empty", "-m", "one more"]);
@@ -306,12 +296,8 @@ fn what_git_is_in_the_middle_of_is_not_lost() {
     repo.calve(["remove"]).arg(&path).fails(1).says(&["uncommitted changes"]).hints();
     git(&path, ["checkout", "-q", "."]);
     repo.calve(["remove", "x"]).succeeds();
-}
-
-#[test]
-fn changes_that_git_was_told_not_to_look_at_are_not_lost() {
+    // Nor are changes that git was told not to look at.
     for how in ["--assume-unchanged", "--skip-worktree"] {
-        let repo = Repo::anywhere();
         let path = repo.add(["x"]);
         git(&path, ["update-index", how, "src/main.ts"]);
         write(&path.join("src/main.ts"), "changed\n");
@@ -424,17 +410,6 @@ fn a_nested_repository_that_the_donor_keeps_does_not_hold_its_copy_back() {
     repo.calve(["remove"]).arg(&path).succeeds();
     assert!(other.join("inner/.git").exists() && !path.exists());
     eventually_nothing_left(&repo.spot);
-}
-
-#[test]
-fn trash_inside_a_worktree_does_not_hold_it_back() {
-    let repo = Repo::anywhere();
-    let path = repo.add(["x"]);
-    let trash = path.join("node_modules/.calve-trash-0-b-c-d");
-    fs_err::create_dir_all(&trash).unwrap();
-    write(&trash.join(".git"), "gitdir: /nonexistent/entry\n");
-    repo.calve(["remove"]).arg(&path).succeeds();
-    assert!(!path.exists());
 }
 
 fn commit(at: &Path) {

@@ -383,6 +383,31 @@ fn a_signal_ends_it_and_takes_back_what_was_being_made() {
 fn every_line_that_is_no_message_is_answered() {
     let repo = Repo::anywhere();
     let mut lines = Lines::with(&home(&repo), &[&repo.path]);
+    // Random ones have as many answers as requests.
+    let params = json!({"name": "nosuch", "arguments": {}});
+    let whole = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params}).to_string();
+    let mut random = SplitMix64::new(7);
+    let mut below = |bound: usize| random.below(bound as u64) as usize;
+    for _ in 0..rounds(500) {
+        let mut line = whole.clone().into_bytes();
+        for _ in 0..below(4) {
+            let at = 1 + below(line.len() - 2);
+            match below(3) {
+                0 => line[at] = below(256) as u8,
+                1 => drop(line.remove(at)),
+                _ => line.insert(at, below(256) as u8),
+            }
+        }
+        line.retain(|&byte| byte != b'\n');
+        let is_notification = serde_json::from_slice::<Value>(&line)
+            .is_ok_and(|value| value["jsonrpc"] == "2.0" && value["method"].is_string() && value.get("id").is_none());
+        lines.send_bytes(&line);
+        lines.send(r#"{"jsonrpc": "2.0", "id": "next", "method": "no/such"}"#);
+        let answers: Vec<_> = (0..2 - usize::from(is_notification)).map(|_| lines.answer()).collect();
+        let shown = String::from_utf8_lossy(&line);
+        assert!(answers.iter().any(|answer| answer["id"] == "next"), "{shown}: {answers:?}");
+        assert!(answers.iter().all(|answer| answer["error"]["code"].is_i64()), "{shown}: {answers:?}");
+    }
     let call = |params: &str| format!(r#"{{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{params}}}"#);
     let long = "x".repeat(70_000);
     let cases = [
@@ -435,36 +460,6 @@ fn every_line_that_is_no_message_is_answered() {
     drop(stdin);
     assert_eq!(lines.answer()["id"], 9);
     assert!(lines.child.wait().unwrap().success());
-}
-
-#[test]
-fn random_lines_have_as_many_answers_as_requests() {
-    let repo = Repo::anywhere();
-    let mut lines = Lines::with(&home(&repo), &[&repo.path]);
-    let params = json!({"name": "nosuch", "arguments": {}});
-    let whole = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params}).to_string();
-    let mut random = SplitMix64::new(7);
-    let mut below = |bound: usize| random.below(bound as u64) as usize;
-    for _ in 0..rounds(500) {
-        let mut line = whole.clone().into_bytes();
-        for _ in 0..below(4) {
-            let at = 1 + below(line.len() - 2);
-            match below(3) {
-                0 => line[at] = below(256) as u8,
-                1 => drop(line.remove(at)),
-                _ => line.insert(at, below(256) as u8),
-            }
-        }
-        line.retain(|&byte| byte != b'\n');
-        let is_notification = serde_json::from_slice::<Value>(&line)
-            .is_ok_and(|value| value["jsonrpc"] == "2.0" && value["method"].is_string() && value.get("id").is_none());
-        lines.send_bytes(&line);
-        lines.send(r#"{"jsonrpc": "2.0", "id": "next", "method": "no/such"}"#);
-        let answers: Vec<_> = (0..2 - usize::from(is_notification)).map(|_| lines.answer()).collect();
-        let shown = String::from_utf8_lossy(&line);
-        assert!(answers.iter().any(|answer| answer["id"] == "next"), "{shown}: {answers:?}");
-        assert!(answers.iter().all(|answer| answer["error"]["code"].is_i64()), "{shown}: {answers:?}");
-    }
 }
 
 #[test]

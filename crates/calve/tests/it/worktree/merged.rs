@@ -96,6 +96,23 @@ fn on_a_terminal_it_asks() {
         assert_eq!(terminal.end().0, Some(0));
         assert_eq!(done.exists(), stays, "{answer:?}");
     }
+    // Worktrees that are gone are a part of the plan.
+    let [gone, done] = ["gone", "done"].map(|branch| repo.add([branch]));
+    fs_err::remove_dir_all(&gone).unwrap();
+    let is_listed = || repo.git(["worktree", "list"]).contains("proj.gone");
+    let prune = |words: &[&str]| repo.calve(["prune", "--merged", "--older-than", "0h"]).args(words);
+    let planned = prune(&["-n", "--json"]).succeeds();
+    let planned = planned.says(&[&format!("would forget `{}`, which is gone", gone.display())]).json();
+    assert_eq!(path(&planned["forgotten"][0]), gone);
+    assert!(is_listed());
+    // There is no terminal to answer on.
+    prune(&[]).fails(3).says(&["to forget:"]);
+    let mut terminal = Terminal::new(&prune(&[]).command());
+    terminal.after("[y/N]", "n\n");
+    assert_eq!(terminal.end().0, Some(0));
+    assert!(is_listed() && done.exists());
+    prune(&["--yes"]).succeeds().says(&["forgot"]);
+    assert!(!is_listed() && !done.exists());
 }
 
 #[test]
@@ -130,27 +147,6 @@ fn a_branch_without_a_commit_of_its_own_is_new_and_not_merged() {
 }
 
 #[test]
-fn worktrees_that_are_gone_are_part_of_the_plan() {
-    let repo = Repo::anywhere();
-    let [gone, done] = ["gone", "done"].map(|branch| repo.add([branch]));
-    fs_err::remove_dir_all(&gone).unwrap();
-    let is_listed = || repo.git(["worktree", "list"]).contains("proj.gone");
-    let prune = |words: &[&str]| repo.calve(["prune", "--merged", "--older-than", "0h"]).args(words);
-    let planned = prune(&["-n", "--json"]).succeeds();
-    let planned = planned.says(&[&format!("would forget `{}`, which is gone", gone.display())]).json();
-    assert_eq!(path(&planned["forgotten"][0]), gone);
-    assert!(is_listed());
-    // There is no terminal to answer on.
-    prune(&[]).fails(3).says(&["to forget:"]);
-    let mut terminal = Terminal::new(&prune(&[]).command());
-    terminal.after("[y/N]", "n\n");
-    assert_eq!(terminal.end().0, Some(0));
-    assert!(is_listed() && done.exists());
-    prune(&["--yes"]).succeeds().says(&["forgot"]);
-    assert!(!is_listed() && !done.exists());
-}
-
-#[test]
 fn a_worktree_that_is_in_use_stays() {
     let repo = Repo::anywhere();
     let [here, inside, locked, dirty] = ["here", "inside", "locked", "dirty"].map(|branch| repo.add([branch]));
@@ -170,24 +166,7 @@ fn a_worktree_that_is_in_use_stays() {
 }
 
 #[test]
-fn pushed_commits_are_elsewhere_too() {
-    let repo = Repo::anywhere();
-    let remote = repo.spot.join("remote");
-    repo.git(["init", "-q", "--bare", remote.to_str().unwrap()]);
-    repo.git(["remote", "add", "origin", remote.to_str().unwrap()]);
-    let [pushed, ahead] = ["pushed", "ahead"].map(|branch| repo.add([branch]));
-    for path in [&pushed, &ahead] {
-        git(path, ["commit", "-q", "--allow-empty", "-m", "one"]);
-        git(path, ["push", "-q", "-u", "origin", "HEAD"]);
-    }
-    git(&ahead, ["commit", "-q", "--allow-empty", "-m", "two"]);
-    let document = repo.calve(["prune", "--merged", "--yes", "--json"]).succeeds().json();
-    assert_eq!(document["merged"][0]["merged_into"], "origin/pushed");
-    assert!(!pushed.exists() && ahead.exists());
-}
-
-#[test]
-fn a_branch_that_follows_itself_is_merged_nowhere() {
+fn a_branch_that_follows_itself_is_merged_nowhere_and_a_pushed_one_elsewhere() {
     let repo = Repo::anywhere();
     let path = repo.add(["x"]);
     git(&path, ["commit", "-q", "--allow-empty", "-m", "own"]);
@@ -200,6 +179,19 @@ fn a_branch_that_follows_itself_is_merged_nowhere() {
         repo.calve(["prune", "--merged", "--yes"]).succeeds().says(&["no merged worktree"]);
         assert!(path.exists(), "{upstream}");
     }
+    // Commits that were pushed are elsewhere, too.
+    let remote = repo.spot.join("remote");
+    repo.git(["init", "-q", "--bare", remote.to_str().unwrap()]);
+    repo.git(["remote", "add", "origin", remote.to_str().unwrap()]);
+    let [pushed, ahead] = ["pushed", "ahead"].map(|branch| repo.add([branch]));
+    for path in [&pushed, &ahead] {
+        git(path, ["commit", "-q", "--allow-empty", "-m", "one"]);
+        git(path, ["push", "-q", "-u", "origin", "HEAD"]);
+    }
+    git(&ahead, ["commit", "-q", "--allow-empty", "-m", "two"]);
+    let document = repo.calve(["prune", "--merged", "--yes", "--json"]).succeeds().json();
+    assert_eq!(document["merged"][0]["merged_into"], "origin/pushed");
+    assert!(!pushed.exists() && ahead.exists());
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn no_hint_names_a_page_that_is_not_installed() {
 }
 
 #[test]
-fn a_place_that_is_another_branchs_is_told_as_that() {
+fn a_place_that_is_another_worktrees_is_not_taken() {
     let repo = Repo::anywhere();
     repo.add(["feat/foo"]);
     let taken = "proj.feat-foo` already exists: it is the worktree of the branch `feat/foo`";
@@ -121,21 +121,18 @@ fn a_place_that_is_another_branchs_is_told_as_that() {
     fs_err::create_dir(repo.spot.join("proj.plain")).unwrap();
     let ran = repo.calve(["add", "plain"]).fails(1).says(&["proj.plain` already exists\n"]).hints();
     assert!(!ran.stderr.contains("the worktree of"), "{}", ran.stderr);
-}
-
-/// git ran in a directory under a hidden name, which is gone.
-#[test]
-fn a_required_filter_that_fails_is_told_without_a_directory_that_is_gone() {
-    let repo = Repo::anywhere();
-    for (key, value) in [("smudge", "echo no key >&2; false"), ("clean", "cat"), ("required", "true")] {
-        repo.git(["config", &format!("filter.z.{key}"), value]);
+    let path = repo.add(["x"]);
+    let moved = repo.spot.join("moved");
+    fs_err::rename(&path, &moved).unwrap();
+    let shown = path.to_str().unwrap();
+    for words in [&["add", "--path", shown, "y"][..], &["add", "-n", "--path", shown, "y"]] {
+        let gone = format!("the worktree `{shown}` is gone");
+        repo.calve(words).fails(1).says(&[&gone, "if you moved the worktree, run `git worktree repair NEW-PATH`"]);
     }
-    repo.write(".gitattributes", "*.s filter=z\n");
-    repo.write("a.s", "hello\n");
-    repo.commit("filtered");
-    let ran = repo.calve(["add", "new"]).fails(1).says(&["no key", "proj.new`: ", "hint: git's own message"]);
-    assert!(!ran.stderr.contains(".calve-staging"), "{}", ran.stderr);
-    assert!(!repo.spot.join("proj.new").exists());
+    repo.git(["worktree", "repair", moved.to_str().unwrap()]);
+    assert_eq!(repo.worktrees().len(), 3);
+    is_clean(&moved);
+    repo.calve(["add", "--path", shown, "y"]).succeeds();
 }
 
 /// In each of them git ends without an error.
@@ -174,6 +171,12 @@ fn what_git_and_its_filters_say_of_files_is_passed_on() {
     }
     repo.git(["config", "filter.z.smudge", "cat"]);
     assert_eq!(added("four").0, "[]");
+    // One that is required and fails: git ran in a directory under a hidden name, which is gone.
+    repo.git(["config", "filter.z.smudge", "echo no key >&2; false"]);
+    repo.git(["config", "filter.z.required", "true"]);
+    let ran = repo.calve(["add", "new"]).fails(1).says(&["no key", "proj.new`: ", "hint: git's own message"]);
+    assert!(!ran.stderr.contains(".calve-staging"), "{}", ran.stderr);
+    assert!(!repo.spot.join("proj.new").exists());
 }
 
 #[test]
@@ -209,21 +212,4 @@ fn a_file_of_variables_of_the_worktrees_own_was_not_left_out() {
     let from = repo.within(&theirs, &["worktree", "add", "--from", ".", "two"]).succeeds();
     assert!(!from.stderr.contains("left out `.env.local`"), "{}", from.stderr);
     from.says(&["wrote the variables to `.env.local`"]);
-}
-
-#[test]
-fn the_place_of_a_worktree_that_was_moved_is_not_taken() {
-    let repo = Repo::anywhere();
-    let path = repo.add(["x"]);
-    let moved = repo.spot.join("moved");
-    fs_err::rename(&path, &moved).unwrap();
-    let shown = path.to_str().unwrap();
-    for words in [&["add", "--path", shown, "y"][..], &["add", "-n", "--path", shown, "y"]] {
-        let gone = format!("the worktree `{shown}` is gone");
-        repo.calve(words).fails(1).says(&[&gone, "if you moved the worktree, run `git worktree repair NEW-PATH`"]);
-    }
-    repo.git(["worktree", "repair", moved.to_str().unwrap()]);
-    assert_eq!(repo.worktrees().len(), 2);
-    is_clean(&moved);
-    repo.calve(["add", "--path", shown, "y"]).succeeds();
 }

@@ -136,22 +136,6 @@ fn what_reads_like_something_of_elsewhere_is_no_new_branch() {
 }
 
 #[test]
-fn a_branch_that_git_has_no_place_for_is_refused() {
-    let repo = Repo::anywhere();
-    repo.git(["branch", "feature-x"]);
-    repo.git(["branch", "deep/er/one"]);
-    let before = crate::spot::names(&repo.spot);
-    for (name, other) in [("feature-x/sub", "feature-x"), ("deep", "deep/er/one"), ("deep/er", "deep/er/one")] {
-        for arguments in [&["add", name][..], &["add", "-n", name], &["add", "--base", "HEAD", name]] {
-            let told = format!("git can have no branch `{name}` beside `{other}`");
-            repo.calve(arguments).fails(1).says(&[&told, "choose another name (`--base` says where it begins)"]);
-        }
-    }
-    assert_eq!(crate::spot::names(&repo.spot), before);
-    repo.calve(["add", "feature-xy"]).succeeds();
-}
-
-#[test]
 fn a_clone_that_follows_one_branch_asks_for_others() {
     let (repo, server) = served();
     let clone = repo.spot.join("clone");
@@ -191,7 +175,7 @@ fn a_clone_that_follows_one_branch_asks_for_others() {
 }
 
 #[test]
-fn words_of_git_worktree_are_answered_with_those_of_calve() {
+fn words_of_git_worktree_and_branches_that_git_has_no_place_for_are_refused() {
     let repo = Repo::anywhere();
     let says = |words: &[&str], way: &str| {
         repo.calve(words).fails(2).says(&[way]);
@@ -207,6 +191,18 @@ fn words_of_git_worktree_are_answered_with_those_of_calve() {
     says(&["repair"], "`git worktree repair` works on a worktree of Calve's too");
     let other = repo.calve(["add", "--no-such", "x"]).fails(2);
     assert!(!other.stderr.contains("calve worktree add BRANCH"), "{}", other.stderr);
+    // A branch that git has no place for.
+    repo.git(["branch", "feature-x"]);
+    repo.git(["branch", "deep/er/one"]);
+    let before = crate::spot::names(&repo.spot);
+    for (name, other) in [("feature-x/sub", "feature-x"), ("deep", "deep/er/one"), ("deep/er", "deep/er/one")] {
+        for arguments in [&["add", name][..], &["add", "-n", name], &["add", "--base", "HEAD", name]] {
+            let told = format!("git can have no branch `{name}` beside `{other}`");
+            repo.calve(arguments).fails(1).says(&[&told, "choose another name (`--base` says where it begins)"]);
+        }
+    }
+    assert_eq!(crate::spot::names(&repo.spot), before);
+    repo.calve(["add", "feature-xy"]).succeeds();
 }
 
 /// Names that mean different things by what else there is, and the references that can give them a meaning.

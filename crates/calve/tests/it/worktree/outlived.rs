@@ -156,8 +156,7 @@ fn a_branch_that_moves_meanwhile_is_not_checked_out_half() {
     let running = slow.starts(&repo, &[]);
     repo.git(["update-ref", "refs/heads/x", repo.git(["commit-tree", "-m", "two", "-p", "x", "x^{tree}"]).trim()]);
     slow.go();
-    let ran = running.wait();
-    ran.ended(1);
+    let ran = running.ends(1);
     ran.says(&["moved"]).hints();
     assert_eq!(entries(&repo), [""; 0]);
     assert!(!repo.spot.join("proj.x").exists());

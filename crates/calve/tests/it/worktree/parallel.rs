@@ -18,8 +18,7 @@ fn sixteen_at_a_time(file_system: FileSystem) {
     let started: Vec<RunningProgram> =
         (0..16).map(|number| repo.calve(["add", "-q", &format!("b{number}")]).start()).collect();
     for (number, running) in started.into_iter().enumerate() {
-        let ran = running.wait();
-        ran.ended(0);
+        running.ends(0);
         is_clean(&repo.spot.join(format!("proj.b{number}")));
     }
     assert_eq!(repo.worktrees().len(), 17);
@@ -46,6 +45,19 @@ fn of_two_removals_at_once_one_says_that_the_other_was_faster() {
         assert!(told.iter().any(|told| second.stderr.contains(told)), "{}", second.stderr);
         assert_eq!(repo.git(["branch", "--list", "two"]), "");
     }
+    // Two branches for one place: one is told to name another.
+    for _ in 0..rounds(20) {
+        let running = ["r/b", "r-b"].map(|branch| repo.calve(["add", "-q", branch]).start());
+        let mut ended = running.map(RunningProgram::wait);
+        ended.sort_by_key(|ended| ended.status.code());
+        let [first, second] = ended;
+        first.ended(0);
+        second.ended(1);
+        second.says(&["hint: name another place with `--path`, or remove what is there"]);
+        repo.calve(["remove", "-q", "-D"]).arg(repo.spot.join("proj.r-b")).succeeds();
+        assert_eq!(repo.git(["branch", "--format=%(refname:short)"]), "main\n");
+    }
+    eventually_nothing_left(&repo.spot);
 }
 
 #[test]
@@ -65,12 +77,7 @@ fn a_branch_stays_for_the_worktree_that_is_being_made() {
 
 #[test]
 fn sixteen_at_a_time_all_succeed() {
-    sixteen_at_a_time(FileSystem::Xfs);
-}
-
-#[test]
-fn sixteen_at_a_time_all_succeed_on_btrfs() {
-    sixteen_at_a_time(FileSystem::Btrfs);
+    [FileSystem::Xfs, FileSystem::Btrfs].into_iter().for_each(sixteen_at_a_time);
 }
 
 #[test]
@@ -96,30 +103,8 @@ fn of_two_for_one_branch_exactly_one_wins() {
     nothing_left(&repo.spot);
 }
 
-#[test]
-fn of_two_branches_for_one_place_at_once_one_is_told_to_name_another() {
-    let repo = Repo::anywhere();
-    for _ in 0..rounds(20) {
-        let running = ["r/b", "r-b"].map(|branch| repo.calve(["add", "-q", branch]).start());
-        let mut ended = running.map(RunningProgram::wait);
-        ended.sort_by_key(|ended| ended.status.code());
-        let [first, second] = ended;
-        first.ended(0);
-        second.ended(1);
-        second.says(&["hint: name another place with `--path`, or remove what is there"]);
-        repo.calve(["remove", "-q", "-D"]).arg(repo.spot.join("proj.r-b")).succeeds();
-        assert_eq!(repo.git(["branch", "--format=%(refname:short)"]), "main\n");
-    }
-    eventually_nothing_left(&repo.spot);
-}
-
-/// Killed at random moments: no ghost in git's list, nothing under the new name, and the next command cleans up.
-fn killed(file_system: FileSystem, seed: u64, usual: usize) {
-    let Some(repo) = Repo::on(file_system) else { return };
-    killed_in(&repo, seed, usual, |_| {});
-}
-
-/// `before` is done before each round.
+/// Killed at random moments: no ghost in git's list, nothing under the new name, and the next command cleans up. `before` is done before
+/// each round.
 fn killed_in(repo: &Repo, seed: u64, usual: usize, mut before: impl FnMut(&mut SplitMix64)) {
     fs_err::remove_dir_all(repo.join("node_modules")).unwrap();
     node_modules_like(repo.join("node_modules"), 1500);
@@ -209,13 +194,11 @@ fn killed_at_any_moment_with_spares_there_is_no_ghost_on_ext4() {
 }
 
 #[test]
-fn killed_at_any_moment_there_is_no_ghost_on_xfs() {
-    killed(FileSystem::Xfs, 1, 20);
-}
-
-#[test]
-fn killed_at_any_moment_there_is_no_ghost_on_btrfs() {
-    killed(FileSystem::Btrfs, 2, 15);
+fn killed_at_any_moment_there_is_no_ghost() {
+    for (file_system, seed, usual) in [(FileSystem::Xfs, 1, 20), (FileSystem::Btrfs, 2, 15)] {
+        let Some(repo) = Repo::on(file_system) else { return };
+        killed_in(&repo, seed, usual, |_| {});
+    }
 }
 
 /// It, or a git that it has started.

@@ -43,21 +43,7 @@ fn add(repo: &Repo, at: &PathBuf, branch: &str) -> (RunResult, usize) {
 }
 
 #[test]
-fn what_a_partial_clone_lacks_is_fetched_at_once() {
-    let repo = Repo::anywhere();
-    let part = clone(&repo, &[]);
-    let (_, fetches) = add(&repo, &part, "same");
-    assert_eq!(fetches, 0);
-    let (ran, fetches) = add(&repo, &part, "other");
-    assert_eq!(fetches, 1, "{}", ran.stderr);
-    is_clean(&repo.spot.join("part.other"));
-    assert_eq!(fs_err::read_to_string(repo.spot.join("part.other/docs/7")).unwrap(), "other docs 7\n");
-    let local = Repo { path: part, ..repo };
-    is_as_git_makes_it(&local, &local.spot.join("part.other"));
-}
-
-#[test]
-fn what_a_remote_does_not_send_is_said_to_be_there_and_nothing_is_left() {
+fn what_a_partial_clone_lacks_is_fetched_at_once_or_said_to_be_on_the_remote() {
     let repo = Repo::anywhere();
     let part = clone(&repo, &[]);
     let away = repo.spot.join("away");
@@ -67,10 +53,15 @@ fn what_a_remote_does_not_send_is_said_to_be_there_and_nothing_is_left() {
     assert!(!repo.spot.join("part.other").exists());
     assert_eq!(git(&part, ["worktree", "list"]).lines().count(), 1);
     // What it has is enough for its own branch.
-    with_environment(calve(["worktree", "add", "same"])).within(&part).succeeds();
+    assert_eq!(add(&repo, &part, "same").1, 0);
     fs_err::rename(&away, &repo.path).unwrap();
-    add(&repo, &part, "other");
+    // All of the rest is fetched at once.
+    let (ran, fetches) = add(&repo, &part, "other");
+    assert_eq!(fetches, 1, "{}", ran.stderr);
     is_clean(&repo.spot.join("part.other"));
+    assert_eq!(fs_err::read_to_string(repo.spot.join("part.other/docs/7")).unwrap(), "other docs 7\n");
+    let local = Repo { path: part, ..repo };
+    is_as_git_makes_it(&local, &local.spot.join("part.other"));
 }
 
 #[test]

@@ -106,8 +106,7 @@ fn adds_in_parallel_processes_never_get_one_port_twice() {
             (0..4).map(add).collect()
         };
         for add in repos.iter().flat_map(adds).collect::<Vec<_>>() {
-            let ran = add.wait();
-            ran.ended(0);
+            let ran = add.ends(0);
             let document = ran.json();
             assert!(paths.insert(document["path"].as_str().unwrap().to_owned()));
             for port in document["ports"].as_array().unwrap() {
@@ -300,14 +299,12 @@ fn an_exhausted_range_is_an_error_and_takes_what_absent_worktrees_had() {
     let one = repo.spot.join("proj.one");
     assert_eq!(repo.env_of(&one), "export WEB_PORT=65535\n");
     // Made from there it does not keep the file with the port of the other one.
-    let made = repo.within(&one, &["worktree", "add", "from-one"]).run();
-    made.ended(1);
+    let made = repo.within(&one, &["worktree", "add", "from-one"]).ends(1);
     assert_eq!(made.stdout, format!("{}\n", repo.spot.join("proj.from-one").display()));
     made.says(&["remove worktrees that you no longer need, end programs that listen there, or choose another number in .calve.toml; then `calve env` in the worktree"]);
     assert!(!repo.spot.join("proj.from-one/.env.local").exists());
     assert!(one.join(".env.local").exists());
-    let made = repo.adding("two").run();
-    made.ended(1);
+    let made = repo.adding("two").ends(1);
     assert_eq!(made.stdout, format!("{}\n", repo.spot.join("proj.two").display()));
     made.says(&["no port is free for `web`", "65534 to 65535"]).hints();
     // An agent gets it with all or not at all.

@@ -108,11 +108,7 @@ fn on_a_terminal_they_are_ended_after_a_question() {
     let _program = Program::sleeping(&two);
     let removed = repo.within(&one, &["worktree", "remove"]).in_shell("(", "); :").succeeds();
     assert!(!removed.stderr.contains("process ") && !one.exists(), "{}", removed.stderr);
-}
-
-#[test]
-fn what_was_written_while_the_question_waited_is_not_lost() {
-    let repo = with_ports(&format!("web = {}", number(220)));
+    // Work that is written while the question waits is not lost.
     let one = repo.added("one");
     let mut program = Program::sleeping(&one);
     let mut terminal = Terminal::new(&repo.within(&repo.path, &["worktree", "remove", "one"]).command());

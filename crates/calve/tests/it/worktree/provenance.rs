@@ -235,13 +235,11 @@ fn a_merge_driver_of_a_request_does_not_run_in_prune() {
 #[test]
 fn another_repository_at_the_same_path_has_to_be_approved_anew() {
     let hostile = Hostile::new();
-    let home = hostile.repo.spot.join("home");
     hostile.calve(["add", "own"]).succeeds();
     let moved = hostile.repo.spot.join("moved");
     fs_err::rename(&hostile.repo.path, &moved).unwrap();
     git(&hostile.repo.spot, ["clone", "-q", "moved", hostile.repo.path.to_str().unwrap()]);
     hostile.calve(["add", "w2"]).fails(3).hints().says(&["not approved"]);
-    let approve = crate::program::calve(["hook", "approve", "--yes"]).within(&hostile.repo.path);
-    approve.env("CALVE_HOME", &home).succeeds();
+    hostile.approve(&hostile.repo.path, &["--yes"]).succeeds();
     hostile.calve(["add", "w2"]).succeeds();
 }

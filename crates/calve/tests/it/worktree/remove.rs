@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use calve_testkit::require_root;
-
-use super::repo::{Repo, git, with_environment, write};
+use super::repo::{self, Repo, git, with_environment, write};
 use crate::program::{Calve, Reachable, calve};
 use crate::spot::eventually_nothing_left;
 
@@ -33,33 +31,27 @@ fn what_would_be_lost_is_not_removed_unless_forced() {
     assert!(!path.exists());
     assert_eq!(repo.worktrees(), std::slice::from_ref(&repo.path));
     assert_ne!(repo.git(["branch", "--list", "x"]), "", "the branch stays");
+    // A relative path is relative to where one is.
+    let path = repo.add(["x"]);
+    let given = repo.calve(["add", "y", "--from", "../../proj.x", "--path", "../../y"]).within(repo.join("src"));
+    assert_eq!(given.succeeds().stdout.trim(), repo.spot.join("y").to_str().unwrap());
+    repo.calve(["remove", "../../proj.x"]).within(repo.join("src")).succeeds();
+    assert!(!path.exists());
+    repo.calve(["remove", "../y"]).within(repo.join("src")).fails(1).says(&["there is no worktree"]).hints();
     eventually_nothing_left(&repo.spot);
 }
 
 #[test]
-fn commits_that_nothing_else_has_are_not_lost() {
-    let repo = Repo::anywhere();
-    let path = repo.add(["--detach", "HEAD", "--path", "../loose"]);
-    write(&path.join("new"), "n\n");
-    git(&path, ["add", "new"]);
-    git(&path, ["commit", "-q", "-m", "only here"]);
-    repo.calve(["remove", "../loose"]).fails(1).says(&["on no branch or tag"]).hints();
-    repo.git(["branch", "kept", git(&path, ["rev-parse", "HEAD"]).trim()]);
-    repo.calve(["remove", "loose"]).succeeds();
-    assert!(!path.exists());
-}
-
-#[test]
-fn a_branch_goes_when_that_is_asked_for() {
+fn a_branch_goes_when_that_is_asked_for_unless_another_worktree_has_it() {
     let repo = Repo::anywhere();
     let path = repo.add(["merged"]);
     repo.calve(["remove", "-d"]).arg(&path).succeeds();
     assert_eq!(repo.git(["branch", "--list", "merged"]), "");
     let path = repo.add(["ahead"]);
     git(&path, ["commit", "-q", "--allow-empty", "-m", "more"]);
-    repo.calve(["remove", "-d", "ahead"])
-        .succeeds()
-        .says(&["the branch `ahead` stays: it or its log has 1 commit that no other branch has"]);
+    let kept = repo.calve(["remove", "-d", "ahead"]).succeeds().stderr;
+    let stays = "; the branch `ahead` stays: it or its log has 1 commit that no other branch has";
+    assert!(kept.find(" in ").unwrap() < kept.find(stays).unwrap(), "{kept}");
     repo.add(["ahead"]);
     let receipt = repo.calve(["remove", "-D", "--json", "ahead"]).succeeds().json();
     assert_eq!((&receipt["schema"], &receipt["branch_deleted"]), (&"calve.worktree-remove/1".into(), &true.into()));
@@ -69,6 +61,20 @@ fn a_branch_goes_when_that_is_asked_for() {
     repo.calve(["remove", "-f", "inside"]).within(path.join("src")).run();
     repo.calve(["remove", "-f", "inside"]).run();
     assert!(!path.exists());
+    // One that another worktree has checked out stays.
+    let head = repo.join(".git/HEAD");
+    // As git writes it today, and as it once did (`core.preferSymlinkRefs`).
+    for is_link in [false, true] {
+        let path = repo.add(["x"]);
+        repo.git(["checkout", "-q", "--ignore-other-worktrees", "x"]);
+        if is_link {
+            fs_err::remove_file(&head).unwrap();
+            fs_err::os::unix::fs::symlink("refs/heads/x", &head).unwrap();
+        }
+        repo.calve(["remove", "-D"]).arg(&path).succeeds().says(&["it changed or is in use"]);
+        assert_eq!(repo.git(["symbolic-ref", "HEAD"]), "refs/heads/x\n");
+        repo.git(["checkout", "-q", "main"]);
+    }
 }
 
 #[test]
@@ -91,24 +97,6 @@ fn the_settings_of_a_branch_go_with_it() {
 }
 
 #[test]
-fn a_branch_that_another_worktree_has_checked_out_stays() {
-    let repo = Repo::anywhere();
-    let head = repo.join(".git/HEAD");
-    // As git writes it today, and as it once did (`core.preferSymlinkRefs`).
-    for is_link in [false, true] {
-        let path = repo.add(["x"]);
-        repo.git(["checkout", "-q", "--ignore-other-worktrees", "x"]);
-        if is_link {
-            fs_err::remove_file(&head).unwrap();
-            fs_err::os::unix::fs::symlink("refs/heads/x", &head).unwrap();
-        }
-        repo.calve(["remove", "-D"]).arg(&path).succeeds().says(&["it changed or is in use"]);
-        assert_eq!(repo.git(["symbolic-ref", "HEAD"]), "refs/heads/x\n");
-        repo.git(["checkout", "-q", "main"]);
-    }
-}
-
-#[test]
 fn the_list_tells_how_each_is() {
     let repo = Repo::anywhere();
     let path = repo.add(["x"]);
@@ -124,6 +112,8 @@ fn the_list_tells_how_each_is() {
     );
     assert_eq!(x["compared_with"], "main");
     assert!(x["age_s"].as_u64().unwrap() < 600);
+    let short = repo.calve(["ls", "--json"]).succeeds().json();
+    assert_eq!(short["worktrees"][1]["path"], x["path"]);
     let text = repo.calve(["list"]).succeeds().stdout;
     assert!(text.lines().nth(1).unwrap().contains("dirty +1"), "{text}");
 }
@@ -156,7 +146,7 @@ fn commits_beyond_the_end_of_a_shallow_history_are_not_counted() {
 }
 
 #[test]
-fn what_is_gone_is_forgotten_unless_it_is_locked() {
+fn what_is_gone_is_forgotten_unless_it_is_locked_or_on_an_unmounted_disk() {
     let repo = Repo::anywhere();
     let (gone, stick) = (repo.add(["gone"]), repo.add(["stick"]));
     repo.git(["worktree", "lock", stick.to_str().unwrap()]);
@@ -167,18 +157,13 @@ fn what_is_gone_is_forgotten_unless_it_is_locked() {
     assert_eq!(receipt["forgotten"], serde_json::json!([gone.to_str().unwrap()]));
     assert_eq!(repo.worktrees(), [repo.path.clone(), stick]);
     repo.add(["gone"]);
-}
-
-/// A container mounts what its host has at that path anyway.
-#[test]
-fn only_a_mount_point_without_files_may_be_that_of_an_unmounted_disk() {
-    let repo = Repo::anywhere();
+    // A container mounts what its host has at that path anyway.
     let path = repo.add(["x"]);
     fs_err::remove_dir_all(&path).unwrap();
     let (other, note) = (repo.spot.join("other"), repo.join(".git/worktrees/proj.x/calve-mount"));
     let listed_at = |point: &Path| {
         fs_err::write(&note, point.to_str().unwrap()).unwrap();
-        repo.calve(["list", "--json"]).succeeds().json()["worktrees"][1]["standing"].clone()
+        repo.calve(["list", "--json"]).succeeds().json()["worktrees"][3]["standing"].clone()
     };
     assert_eq!(listed_at(&path), "unmounted");
     fs_err::create_dir(&path).unwrap();
@@ -207,30 +192,6 @@ fn a_worktree_with_another_one_inside_stays() {
     repo.calve(["remove", "-n", "outer", "inner"]).succeeds().says(&[&inside, "would remove"]);
     repo.calve(["remove", "outer", "inner"]).succeeds();
     assert!(!outer.exists());
-}
-
-#[test]
-fn what_is_copied_with_its_repository_is_not_told_to_be_gone() {
-    let repo = Repo::anywhere();
-    let path = repo.add(["x"]);
-    let copy = repo.spot.join("copy");
-    assert!(std::process::Command::new("cp").arg("-a").args([&repo.path, &copy]).status().unwrap().success());
-    for (words, told) in [(&["-n"][..], "would forget"), (&[], "forgot")] {
-        let ran = repo.calve(["prune"]).args(words).within(&copy).succeeds();
-        ran.says(&[&format!("{told} `{}`, whose path holds something else", path.display())]);
-    }
-    assert!(path.exists());
-}
-
-#[test]
-fn a_relative_path_is_relative_to_where_one_is() {
-    let repo = Repo::anywhere();
-    let path = repo.add(["x"]);
-    let given = repo.calve(["add", "y", "--from", "../../proj.x", "--path", "../../y"]).within(repo.join("src"));
-    assert_eq!(given.succeeds().stdout.trim(), repo.spot.join("y").to_str().unwrap());
-    repo.calve(["remove", "../../proj.x"]).within(repo.join("src")).succeeds();
-    assert!(!path.exists());
-    repo.calve(["remove", "../y"]).within(repo.join("src")).fails(1).says(&["there is no worktree"]).hints();
 }
 
 #[test]
@@ -265,15 +226,12 @@ fn commits_that_only_a_submodule_has_are_not_lost() {
 
 #[test]
 fn a_worktree_whose_directory_cannot_be_renamed_is_not_emptied() {
-    if !require_root("another user") {
-        return;
-    }
+    let Some(reachable) = Reachable::for_somebody_else() else { return };
     let repo = Repo::anywhere();
     let path = repo.add(["x"]);
     git(&path, ["commit", "-q", "--allow-empty", "-m", "merged"]);
     repo.git(["merge", "-q", "x"]);
     repo.give_away();
-    let reachable = Reachable::new();
     write(&repo.join(".git/trusting"), "[safe]\ndirectory = *\n");
     let trusting = |calve: Calve| with_environment(calve).env("GIT_CONFIG_GLOBAL", repo.join(".git/trusting"));
     let run = |words: &[&str]| trusting(repo.calve(words)).by_somebody_else(&reachable);
@@ -306,14 +264,12 @@ fn a_worktree_whose_directory_cannot_be_renamed_is_not_emptied() {
 }
 
 #[test]
-fn a_worktree_whose_entry_cannot_be_removed_is_not_emptied() {
-    if !require_root("another user") {
-        return;
-    }
+fn a_worktree_whose_entry_or_ignored_files_cannot_be_moved_is_not_emptied() {
+    let Some(reachable) = Reachable::for_somebody_else() else { return };
     let repo = Repo::anywhere();
     let path = repo.add(["x"]);
+    write(&path.join(".env"), "SECRET=2\n");
     repo.give_away();
-    let reachable = Reachable::new();
     for closed in [".git/worktrees", ".git/worktrees/proj.x"].map(|closed| repo.join(closed)) {
         rustix::fs::chmod(&closed, 0o555.into()).unwrap();
         for words in [&["remove", "-n", "x"][..], &["remove", "x"], &["remove", "-f", "x"]] {
@@ -326,28 +282,16 @@ fn a_worktree_whose_entry_cannot_be_removed_is_not_emptied() {
         assert!(path.join("src/main.ts").exists() && path.join("node_modules/dep/index.js").exists());
         rustix::fs::chmod(&closed, 0o755.into()).unwrap();
     }
-    repo.calve(["remove", "x"]).by_somebody_else(&reachable).succeeds();
-    assert!(!path.exists());
-}
-
-#[test]
-fn a_plan_tells_that_ignored_files_could_not_be_kept() {
-    if !require_root("another user") {
-        return;
-    }
-    let repo = Repo::anywhere();
-    let path = repo.add(["x"]);
-    write(&path.join(".env"), "SECRET=2\n");
-    repo.give_away();
+    // Nor is one whose ignored files cannot be kept.
     fs_err::create_dir_all(repo.join(".git/calve")).unwrap();
     rustix::fs::chmod(repo.join(".git/calve"), 0o555.into()).unwrap();
-    let reachable = Reachable::new();
     for words in [["remove", "-n", "x"], ["remove", "--no-hooks", "x"]] {
         let refused = repo.calve(words).by_somebody_else(&reachable).fails(1);
         refused.says(&[&format!("cannot make `{}`: Permission denied", repo.join(".git/calve/kept").display())]);
     }
     assert!(path.join(".env").exists());
     repo.calve(["remove", "-f", "x"]).by_somebody_else(&reachable).succeeds().says(&["lost ignored files"]);
+    assert!(!path.exists());
 }
 
 #[test]
@@ -360,7 +304,7 @@ fn calve_rm_leaves_worktrees_to_this_command() {
         rm(options).arg("proj.one").fails(1).says(&[refused, "`calve worktree remove proj.one`"]);
     }
     // Neither the copy of one nor a link to one is the worktree.
-    assert!(std::process::Command::new("cp").arg("-a").args([&one, &copy]).status().unwrap().success());
+    repo::copy(&one, &copy);
     fs_err::os::unix::fs::symlink(&one, repo.spot.join("link")).unwrap();
     rm(&["copy", "link"]).succeeds();
     assert!(one.join("src").is_dir() && !copy.exists());

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use calve_testkit::{FileSystem, UnprivilegedUser, git_command};
+use calve_testkit::{FileSystem, git_command};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
 use crate::program::{Calve, calve};
@@ -94,9 +94,7 @@ impl Repo {
 
     /// Gives everything to [`UnprivilegedUser`], who can then run `calve` here.
     pub(super) fn give_away(&self) {
-        let owner = format!("{}:{}", UnprivilegedUser::UID, UnprivilegedUser::GID);
-        let status = Command::new("chown").args(["-hR", &owner]).arg(&*self.spot).status();
-        assert!(status.unwrap().success());
+        self.spot.give_away("");
         for above in self.spot.ancestors().take_while(|above| above.starts_with(std::env::temp_dir())) {
             let _ = rustix::fs::chmod(above, 0o755.into());
         }
@@ -130,6 +128,12 @@ pub(super) fn with_environment(calve: Calve) -> Calve {
 pub(super) fn write(path: &Path, text: &str) {
     fs_err::create_dir_all(path.parent().unwrap()).unwrap();
     fs_err::write(path, text).unwrap();
+}
+
+/// Copies a directory as it is.
+#[track_caller]
+pub(super) fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) {
+    assert!(Command::new("cp").arg("-a").args([from.as_ref(), to.as_ref()]).status().unwrap().success());
 }
 
 pub(super) fn try_git<S: AsRef<OsStr>>(at: &Path, arguments: impl IntoIterator<Item = S>) -> Output {

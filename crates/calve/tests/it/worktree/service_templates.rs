@@ -151,8 +151,7 @@ fn no_command_of_the_users_runs_while_a_service_has_no_data() {
         recipe.repo.commit("lacks");
         for data in [&[] as &[&str], &["--data-from", "none"]] {
             let name = format!("at{at}{}", data.len());
-            let added = recipe.add(&[&name]).args(data).run();
-            added.ended(if data.is_empty() { 1 } else { 0 });
+            let added = recipe.add(&[&name]).args(data).ends(if data.is_empty() { 1 } else { 0 });
             let said = added.says(&[not_run]);
             if data.is_empty() {
                 said.says(&[
@@ -215,19 +214,22 @@ fn every_failure_is_told_and_what_did_not_run() {
     recipe.repo.commit("fails");
     let refused = recipe.within(&recipe.repo.path, &["up"]).fails(3);
     assert_eq!(refused.stderr.matches("is not approved").count(), 1, "{}", refused.stderr);
-    let failed = recipe.add(&["one", "--yes"]).run();
-    failed.ended(1);
+    let failed = recipe.add(&["one", "--yes"]).ends(1);
     let failed = failed.says(&["service `db` failed", "service `more` failed", "the post-add hook did not run"]);
     let one = PathBuf::from(failed.stdout.trim_end());
     assert!(one.join(".calve.toml").exists() && !one.join("ran").exists(), "{one:?}");
 }
 
 #[test]
-fn the_command_that_runs_a_create_command_again_is_named() {
+fn a_commit_without_the_configuration_and_the_command_that_creates_again_are_named() {
     let Some(recipe) = Recipe::new() else { return };
     let main = &recipe.repo.path;
     recipe.approve(main);
     recipe.within(main, &["up", "-q"]).succeeds();
+    recipe.repo.git(["branch", "old", "HEAD~1"]);
+    let lacks = "this commit has no `.calve.toml`, so there are no ports and no services here";
+    recipe.add(&["old"]).succeeds().says(&[lacks]);
+    assert!(!recipe.add(&["new", "--data-from", "none"]).succeeds().stderr.contains(lacks));
     recipe.configure("exit 1", "[]");
     recipe.approve(main);
     recipe
@@ -381,8 +383,7 @@ fn a_command_that_fails_costs_no_other_service_and_leaves_no_template() {
         recipe.approve(main);
     };
     shared("redis-cli -s \"$REDIS_SOCKET\" PING; exit 7", "[]");
-    let failed = recipe.add(&["one"]).run();
-    failed.ended(1);
+    let failed = recipe.add(&["one"]).ends(1);
     failed
         .says(&["exit code 7", "the service `lost` has no data: there is no template `nowhere`"])
         .says(&["fix what the command reported; `calve up` runs it again"]);
@@ -548,14 +549,4 @@ fn a_plan_reads_the_links_of_a_commit_at_once() {
     (1..20).for_each(link);
     repo.commit("links");
     assert_eq!(reads("many"), of_one);
-}
-
-#[test]
-fn a_commit_without_the_configuration_is_named() {
-    let Some(recipe) = Recipe::new() else { return };
-    recipe.approve(&recipe.repo.path);
-    recipe.repo.git(["branch", "old", "HEAD~1"]);
-    let lacks = "this commit has no `.calve.toml`, so there are no ports and no services here";
-    recipe.add(&["old"]).succeeds().says(&[lacks]);
-    assert!(!recipe.add(&["new", "--data-from", "none"]).succeeds().stderr.contains(lacks));
 }

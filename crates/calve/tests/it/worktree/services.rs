@@ -318,20 +318,6 @@ fn servers_write_to_the_disk_before_they_confirm() {
 }
 
 #[test]
-fn data_that_nobody_wrote_to_goes_with_its_worktree() {
-    let Some(shop) = Shop::new(POSTGRES) else { return };
-    let never = shop.repo.added("never");
-    shop.remove(&never, &[]).succeeds();
-    let read = shop.repo.added("read");
-    assert_eq!(shop.rows(&read), [1, 2, 3]);
-    shop.remove(&read, &["-n"]).succeeds();
-    shop.within(&read, &["down"]).succeeds();
-    shop.within(&read, &["up"]).succeeds();
-    shop.remove(&read, &[]).succeeds();
-    assert!(shop.data().iter().all(|name| !name.starts_with("db-")), "{:?}", shop.data());
-}
-
-#[test]
 fn what_git_has_removed_goes_with_the_next_prune_but_for_data_that_is_nowhere_else() {
     let Some(shop) = Shop::new(POSTGRES) else { return };
     let (read, written) = (shop.repo.added("read"), shop.repo.added("written"));
@@ -401,7 +387,7 @@ fn data_of_another_worktree_goes_unasked_only_while_that_has_it() {
 }
 
 #[test]
-fn data_of_the_only_worktree_goes_when_git_has_removed_it() {
+fn data_that_nobody_wrote_to_goes_with_its_worktree_whoever_removes_it() {
     let Some(shop) = Shop::new(POSTGRES) else { return };
     let one = shop.repo.added("one");
     assert_eq!(shop.data().len(), 1);
@@ -413,6 +399,16 @@ fn data_of_the_only_worktree_goes_when_git_has_removed_it() {
     assert_eq!(shop.data().len(), 1);
     prune(&[]).says(&["removed the data of the service `db`"]);
     assert!(shop.data().is_empty());
+    // By Calve itself, with or without having been read.
+    let never = shop.repo.added("never");
+    shop.remove(&never, &[]).succeeds();
+    let read = shop.repo.added("read");
+    assert_eq!(shop.rows(&read), [1, 2, 3]);
+    shop.remove(&read, &["-n"]).succeeds();
+    shop.within(&read, &["down"]).succeeds();
+    shop.within(&read, &["up"]).succeeds();
+    shop.remove(&read, &[]).succeeds();
+    assert!(shop.data().iter().all(|name| !name.starts_with("db-")), "{:?}", shop.data());
 }
 
 /// A killed `add` leaves this, if it had made the worktree and not its data.
@@ -437,8 +433,19 @@ fn a_worktree_without_its_data_gets_that_which_it_was_to_get() {
 }
 
 #[test]
-fn a_template_that_is_unknown_stops_nothing_but_the_data() {
+fn a_template_that_is_unknown_or_of_an_image_stops_nothing_but_the_data() {
     let Some(shop) = Shop::new(POSTGRES) else { return };
+    let file = shop.home().join("db/templates/shop/template.json");
+    let template = fs_err::read(&file).unwrap();
+    let mut of_image: Value = serde_json::from_slice(&template).unwrap();
+    of_image["image"] = json!({ "runtime": "/usr/bin/podman", "volumes": [], "name": "postgres", "id": "1" });
+    let directory = file.parent().unwrap();
+    fs_err::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    fs_err::write(&file, of_image.to_string()).unwrap();
+    let hint = "name a template that was made without an image";
+    shop.repo.adding("image").succeeds().says(&["the template `shop` runs from an image", hint]);
+    shop.within(&shop.repo.path, &["up"]).fails(1);
+    fs_err::write(&file, template).unwrap();
     shop.repo.write(".calve.toml", "[services.db]\ntemplate = 'shoes'\n[services.shop]\n");
     shop.repo.commit("services");
     shop.repo
@@ -447,23 +454,9 @@ fn a_template_that_is_unknown_stops_nothing_but_the_data() {
         .says(&["the service `db` has no data: there is no template `shoes`", "SHOP_URL="]);
     // Who names the template cannot do without it.
     shop.repo.adding("two").args(["--data-from", "template"]).fails(1).hints();
-    assert_eq!(shop.repo.worktrees().len(), 2);
+    assert_eq!(shop.repo.worktrees().len(), 3);
     shop.within(&shop.repo.path, &["up"]).fails(1).says(&["started `shop`"]);
     shop.within(&shop.repo.path, &["up"]).fails(1).says(&["there is no template `shoes`"]).hints();
-}
-
-#[test]
-fn a_template_from_an_image_is_refused() {
-    let Some(shop) = Shop::new(POSTGRES) else { return };
-    let file = shop.home().join("db/templates/shop/template.json");
-    let mut template: Value = serde_json::from_slice(&fs_err::read(&file).unwrap()).unwrap();
-    template["image"] = json!({ "runtime": "/usr/bin/podman", "volumes": [], "name": "postgres", "id": "1" });
-    let directory = file.parent().unwrap();
-    fs_err::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
-    fs_err::write(&file, template.to_string()).unwrap();
-    let hint = "name a template that was made without an image";
-    shop.repo.adding("one").succeeds().says(&["the template `shop` runs from an image", hint]);
-    shop.within(&shop.repo.path, &["up"]).fails(1);
 }
 
 #[test]

@@ -185,20 +185,14 @@ fn a_server_that_is_ending_or_has_died_is_waited_for() {
             assert_eq!(shop.rows(main), [1, 2, 3]);
         }
     }
-}
-
-#[test]
-fn a_server_that_waits_for_its_sessions_does_not_count_as_running() {
-    let Some(shop) = Shop::new(POSTGRES) else { return };
-    let main = &shop.repo.path;
+    // One that waits for its sessions does not count as running.
     shop.within(main, &["up", "-q"]).succeeds();
     let session = shop.client(main, "SELECT pg_sleep(600)").start();
     shop.until(main, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%'", |count| count > 1);
     let server = shop.servers()[0]["pid"].as_i64().unwrap() as i32;
     kill_process(Pid::from_raw(server).unwrap(), Signal::TERM).unwrap();
     for words in [&["up"] as &[&str], &["exec", "true"], &["worktree", "add", "one"]] {
-        let ran = shop.within(main, words).run();
-        ran.ended(1);
+        let ran = shop.within(main, words).ends(1);
         ran.says(&["accepts no clients", "end it, and try again: `calve down` in its worktree, or `calve db stop"])
             .hints();
     }

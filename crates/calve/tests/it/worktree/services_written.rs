@@ -159,7 +159,22 @@ fn any_sequence_of_uses_tells_what_was_written() {
     }
 }
 
-fn keys(shop: &Shop, worktree: &Path, commands: &str) -> Calve {
+/// A shop with these services, and the template `cache` of Redis or Valkey, which `fill` fills.
+pub(super) fn with_cache(engine: &str, services: &str, fill: &str) -> Option<Shop> {
+    let program = format!("{engine}-server");
+    let installed = Path::new("/usr/local/valkey/bin").join(&program);
+    if !installed.exists() && !require_program(&program) {
+        return None;
+    }
+    let shop = Shop::new(POSTGRES)?;
+    shop.repo.write(".calve.toml", services);
+    shop.repo.commit("a cache");
+    let create = ["db", "template", "create", "cache", "-q", "--engine", engine, "--", "sh", "-c", fill];
+    shop.within(&shop.repo.path, &create).succeeds();
+    Some(shop)
+}
+
+pub(super) fn keys(shop: &Shop, worktree: &Path, commands: &str) -> Calve {
     let program = "printf \"$0\" | redis-cli -s \"${REDIS_URL#unix://}\"";
     shop.within(worktree, &["exec", "--", "sh", "-c", program, commands])
 }
@@ -167,16 +182,8 @@ fn keys(shop: &Shop, worktree: &Path, commands: &str) -> Calve {
 #[test]
 fn reading_changes_nothing_on_redis_and_valkey() {
     for engine in matrix(["redis", "valkey"]) {
-        let program = format!("{engine}-server");
-        let installed = Path::new("/usr/local/valkey/bin").join(&program);
-        if !installed.exists() && !require_program(&program) {
-            continue;
-        }
-        let Some(shop) = Shop::new(POSTGRES) else { return };
-        shop.repo.write(".calve.toml", "[services.cache]\ntemplate = 'cache'\nenv = 'REDIS_URL'\n");
-        shop.repo.commit("a cache");
-        let create = ["db", "template", "create", "cache", "-q", "--engine", engine, "--", "sh", "-c"];
-        shop.within(&shop.repo.path, &create).arg("redis-cli -s \"$REDIS_SOCKET\" SET a 1").succeeds();
+        let services = "[services.cache]\ntemplate = 'cache'\nenv = 'REDIS_URL'\n";
+        let Some(shop) = with_cache(engine, services, "redis-cli -s \"$REDIS_SOCKET\" SET a 1") else { continue };
         keys(&shop, &shop.repo.path, "SET b 2\\n").succeeds();
         for (name, from) in [("running", "main"), ("template", "template")] {
             shop.repo.adding(name).args(["--data-from", from]).succeeds();
@@ -525,11 +532,7 @@ fn a_server_that_ended_is_forgotten_with_its_worktree() {
     while !listed().contains(&format!("{name}  ended")) {}
     shop.remove(&one, &["--lose-data"]).succeeds();
     assert!(!listed().contains(&name));
-}
-
-#[test]
-fn of_two_removals_at_once_the_second_says_so() {
-    let Some(shop) = Shop::new(POSTGRES) else { return };
+    // Two removals at once: the second says so.
     let one = shop.repo.added("one");
     let turn = shop.home().join("db/services").join(&shop.data()[0]).join("turn");
     let held = fs_err::File::open(&turn).unwrap();

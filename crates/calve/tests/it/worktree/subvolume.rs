@@ -177,23 +177,7 @@ impl StoppedConversion {
 }
 
 #[test]
-fn what_is_saved_between_the_last_look_and_the_exchange_is_not_lost() {
-    let Some(repo) = Repo::on(FileSystem::Btrfs) else { return };
-    // The first call tries whether there is something to replace, the second exchanges.
-    let stopped = StoppedConversion::at(&repo, 1);
-    assert!(!is_subvolume(&repo.path));
-    repo.write("src/main.ts", "saved\n");
-    let ran = stopped.goes_on();
-    ran.ended(1);
-    ran.says(&["src/main.ts", "changed", "nothing is lost"]).hints();
-    assert_eq!(fs_err::read_to_string(repo.join("src/main.ts")).unwrap(), "saved\n");
-    assert!(!is_subvolume(&repo.path));
-    fs_err::remove_file(repo.spot.join("strace")).unwrap();
-    nothing_left(&repo.spot);
-}
-
-#[test]
-fn a_program_that_is_still_inside_after_the_exchange_finds_everything_as_it_was() {
+fn what_programs_write_during_a_conversion_is_not_lost() {
     let Some(repo) = Repo::on(FileSystem::Btrfs) else { return };
     let stopped = StoppedConversion::at(&repo, 2);
     assert!(is_subvolume(&repo.path));
@@ -214,11 +198,19 @@ fn a_program_that_is_still_inside_after_the_exchange_finds_everything_as_it_was(
     assert!(!is_subvolume(&repo.path));
     fs_err::remove_file(repo.spot.join("strace")).unwrap();
     nothing_left(&repo.spot);
-}
-
-#[test]
-fn what_is_written_in_both_trees_is_kept_in_both() {
-    let Some(repo) = Repo::on(FileSystem::Btrfs) else { return };
+    // A file that is saved between the last look and the exchange.
+    // The first call tries whether there is something to replace, the second exchanges.
+    let stopped = StoppedConversion::at(&repo, 1);
+    assert!(!is_subvolume(&repo.path));
+    repo.write("src/main.ts", "saved\n");
+    let ran = stopped.goes_on();
+    ran.ended(1);
+    ran.says(&["src/main.ts", "changed", "nothing is lost"]).hints();
+    assert_eq!(fs_err::read_to_string(repo.join("src/main.ts")).unwrap(), "saved\n");
+    assert!(!is_subvolume(&repo.path));
+    fs_err::remove_file(repo.spot.join("strace")).unwrap();
+    nothing_left(&repo.spot);
+    // Both trees are kept if both were written to.
     let stopped = StoppedConversion::at(&repo, 2);
     write(&hidden_tree(&repo).join("src/main.ts"), "old\n");
     repo.write("src/new.ts", "new\n");

@@ -82,17 +82,13 @@ fn several_worktrees_are_removed_and_this_one_without_a_name() {
     assert!(!inner.exists() && !other.exists());
     repo.calve(["remove"]).fails(1).says(&["is the main worktree"]).hints();
     repo.calve(["remove"]).within(repo.join("src")).fails(1).says(&["is the main worktree"]).hints();
-    eventually_nothing_left(&repo.spot);
-}
-
-#[test]
-fn outside_of_a_repository_a_path_names_it() {
-    let repo = Repo::anywhere();
+    // Outside of a repository, a path names it.
     let [one, two, three] = ["one", "two", "three"].map(|name| repo.add([name]));
     repo.calve(["remove", one.to_str().unwrap()]).within(&repo.spot).succeeds();
     repo.calve(["remove", "proj.two", three.to_str().unwrap()]).within(&repo.spot).succeeds();
     assert!(!one.exists() && !two.exists() && !three.exists());
     repo.calve(["remove", "nothing"]).within(&repo.spot).fails(1).says(&["not in a git repository"]).hints();
+    eventually_nothing_left(&repo.spot);
 }
 
 #[test]
@@ -125,32 +121,7 @@ fn a_dry_run_removes_nothing_and_says_what_would_be_refused() {
 }
 
 #[test]
-fn short_names_of_commands_work() {
-    let repo = Repo::anywhere();
-    let path = repo.add(["x"]);
-    // Ages may differ by a second.
-    let listed = |command| {
-        let list: serde_json::Value = repo.calve([command, "--json"]).succeeds().json();
-        list["worktrees"].as_array().unwrap().iter().map(|one| one["path"].clone()).collect::<Vec<_>>()
-    };
-    assert_eq!(listed("ls"), listed("list"));
-    repo.calve(["rm", "x"]).succeeds();
-    assert!(!path.exists());
-}
-
-#[test]
-fn a_worktree_that_is_gone_is_forgotten_and_not_removed() {
-    let repo = Repo::anywhere();
-    let path = repo.add(["x"]);
-    fs_err::remove_dir_all(&path).unwrap();
-    repo.calve(["remove", "-n", "x"]).succeeds().says(&["would forget"]);
-    let ran = repo.calve(["remove", "x"]).succeeds().says(&["forgot", "was already gone"]);
-    assert!(!ran.stderr.contains("removed"), "{}", ran.stderr);
-    assert_eq!(repo.worktrees(), std::slice::from_ref(&repo.path));
-}
-
-#[test]
-fn a_branch_of_a_worktree_that_is_gone_can_be_had_after_the_hint() {
+fn a_worktree_that_is_gone_is_forgotten_and_its_branch_can_be_had_after_the_hint() {
     let repo = Repo::anywhere();
     let path = repo.add(["x"]);
     fs_err::remove_dir_all(&path).unwrap();
@@ -158,6 +129,12 @@ fn a_branch_of_a_worktree_that_is_gone_can_be_had_after_the_hint() {
     assert!(!ran.stderr.contains("work there"), "{}", ran.stderr);
     repo.calve(["prune"]).succeeds();
     is_clean(&repo.add(["x"]));
+    // It is forgotten, and not removed.
+    fs_err::remove_dir_all(&path).unwrap();
+    repo.calve(["remove", "-n", "x"]).succeeds().says(&["would forget"]);
+    let ran = repo.calve(["remove", "x"]).succeeds().says(&["forgot", "was already gone"]);
+    assert!(!ran.stderr.contains("removed"), "{}", ran.stderr);
+    assert_eq!(repo.worktrees(), std::slice::from_ref(&repo.path));
 }
 
 #[test]

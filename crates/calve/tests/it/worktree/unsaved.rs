@@ -185,27 +185,6 @@ fn ignored_files_that_only_it_has_are_moved_aside() {
 }
 
 #[test]
-fn ignored_files_that_others_have_go_without_a_word() {
-    let repo = Repo::anywhere();
-    repo.write(".env.local", "1\n");
-    let one = repo.add(["one"]);
-    write(&one.join(".env.own"), "only in one\n");
-    let two = repo.add(["two", "--from", "one"]);
-    // The same contents, written anew.
-    write(&two.join(".env.local"), "1\n");
-    repo.calve(["remove", "two"]).succeeds();
-    assert!(kept(&repo).is_empty() && !two.exists());
-    let removed = repo.calve(["remove", "--json", "one"]).succeeds().json();
-    assert_eq!(removed["kept"]["files"], json!([".env.own"]));
-    // By a link in the main worktree, it is the same file.
-    let three = repo.add(["three"]);
-    write(&three.join(".env.d/note"), "only here\n");
-    fs_err::os::unix::fs::symlink(three.join(".env.d"), repo.join(".env.d")).unwrap();
-    let removed = repo.calve(["remove", "--json", "three"]).succeeds().json();
-    assert_eq!(removed["kept"]["files"], json!([".env.d/note"]));
-}
-
-#[test]
 fn a_file_that_differs_is_moved_aside_whatever_its_size_and_time_are() {
     for changed in ["nothing", "the worktree", "its source", "the main worktree"] {
         let repo = Repo::anywhere();
@@ -271,8 +250,25 @@ fn links_that_calve_has_redirected_are_no_files_of_a_worktree() {
 }
 
 #[test]
-fn what_a_nested_repository_ignores_is_moved_aside_with_its_path() {
+fn ignored_files_that_others_have_go_and_those_of_nested_repositories_are_moved_aside() {
     let repo = Repo::anywhere();
+    // Files that others have go without a word.
+    repo.write(".env.local", "1\n");
+    let one = repo.add(["one"]);
+    write(&one.join(".env.own"), "only in one\n");
+    let two = repo.add(["two", "--from", "one"]);
+    // The same contents, written anew.
+    write(&two.join(".env.local"), "1\n");
+    repo.calve(["remove", "two"]).succeeds();
+    assert!(kept(&repo).is_empty() && !two.exists());
+    let removed = repo.calve(["remove", "--json", "one"]).succeeds().json();
+    assert_eq!(removed["kept"]["files"], json!([".env.own"]));
+    // By a link in the main worktree, it is the same file.
+    let three = repo.add(["three"]);
+    write(&three.join(".env.d/note"), "only here\n");
+    fs_err::os::unix::fs::symlink(three.join(".env.d"), repo.join(".env.d")).unwrap();
+    let removed = repo.calve(["remove", "--json", "three"]).succeeds().json();
+    assert_eq!(removed["kept"]["files"], json!([".env.d/note"]));
     let path = repo.add(["x"]);
     let inner = path.join(".worktrees/inner");
     repo.git(["clone", "-q", ".", inner.to_str().unwrap()]);
@@ -292,10 +288,6 @@ fn the_database_of_a_journal_is_moved_aside_with_it() {
     write(&path.join(".env.db-wal"), "what is not in it yet\n");
     let removed = repo.calve(["remove", "--json", "x"]).succeeds().json();
     assert_eq!(removed["kept"]["files"], json!([".env.db", ".env.db-wal"]));
-}
-
-#[test]
-fn a_changed_database_is_moved_aside_with_its_journals() {
     for (changed, other) in [(".env.db", ".env.db-shm"), (".env.db-journal", ".env.db-wal")] {
         let repo = Repo::anywhere();
         for name in [".env.db", changed, other] {
@@ -399,7 +391,7 @@ fn directories_with_plain_names_count_as_outputs_only_where_a_build_made_them() 
 }
 
 #[test]
-fn more_than_fits_aside_needs_force() {
+fn what_cannot_be_moved_aside_needs_force() {
     let x = Guarded::new();
     let large = |name: &str, bytes: u64| fs_err::File::create(x.path.join(name)).unwrap().set_len(bytes).unwrap();
     large("a.log", 40_000_000);
@@ -410,11 +402,8 @@ fn more_than_fits_aside_needs_force() {
     assert!(kept(&x.repo).is_empty());
     x.repo.calve(["remove", "-f", "x"]).succeeds();
     assert!(!x.path.exists());
-}
-
-#[test]
-fn a_worktree_stays_if_its_ignored_files_cannot_be_moved_aside() {
-    let x = Guarded::new();
+    x.repo.calve(["add", "-q", "x"]).succeeds();
+    // Nothing can be moved aside.
     write(&x.path.join(".env"), "SECRET=edited\n");
     x.repo.write(".git/calve", "in the way\n");
     x.repo.calve(["remove", "x"]).fails(1).hints();
@@ -444,12 +433,6 @@ fn a_branch_is_named_with_its_commits_before_it_goes() {
         let removed = repo.calve(["remove", "-D", "--json", name]).succeeds().json();
         assert_eq!(removed["branch_own_commits"], 0, "{name}");
     }
-    let path = repo.add(["ahead"]);
-    git(&path, ["commit", "-q", "--allow-empty", "-m", "more"]);
-    let ran = repo.calve(["remove", "-d", "ahead"]).succeeds();
-    let (took, stays) =
-        (ran.stderr.find(" in ").unwrap(), ran.stderr.find("; the branch `ahead` stays: it or its log").unwrap());
-    assert!(took < stays, "{}", ran.stderr);
 }
 
 fn standing(repo: &Repo, within: &Path) -> (String, bool) {

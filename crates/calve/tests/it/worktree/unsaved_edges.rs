@@ -1,9 +1,8 @@
 //! Tests that work is kept where git, the file system or a name is unusual.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::process::Command;
 
-use calve_testkit::{BindMount, FileSystem, UnprivilegedUser, require_root};
+use calve_testkit::{BindMount, FileSystem, require_root};
 use serde_json::{Value, json};
 
 use super::repo::{Repo, git, try_git, write};
@@ -108,19 +107,15 @@ fn names_that_people_use_too_are_not_passed_over_for_their_names() {
 
 #[test]
 fn force_names_and_moves_aside_all_that_can_be_read() {
-    if !require_root("another user") {
-        return;
-    }
+    let Some(reachable) = Reachable::for_somebody_else() else { return };
     let Some(repo) = Repo::on(FileSystem::Ext4) else { return };
-    let reachable = Reachable::new();
     let path = repo.add(["x"]);
     write(&path.join("notes.log"), "notes\n");
     write(&path.join("src/main.ts"), "changed\n");
     for closed in ["closed", "node_modules/closed", ".env.d/closed"] {
         write(&path.join(closed).join("file"), "?\n");
     }
-    let owner = format!("{}:{}", UnprivilegedUser::UID, UnprivilegedUser::GID);
-    assert!(Command::new("chown").args(["-hR", &owner]).arg(&*repo.spot).status().unwrap().success());
+    repo.give_away();
     for closed in ["closed", "node_modules/closed", ".env.d/closed"] {
         rustix::fs::chmod(path.join(closed), 0.into()).unwrap();
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use calve_testkit::Tree;
 use serde_json::json;
 
 use super::repo::{Repo, git, is_clean, with_environment, write};
@@ -23,7 +24,7 @@ fn is_shown(worktree: &Path, status: &str) {
 }
 
 #[test]
-fn files_in_the_directory_of_a_submodule_are_kept() {
+fn files_and_hidden_changes_in_the_directory_of_a_submodule_are_kept() {
     let x = Guarded::of(with_submodule());
     write(&x.path.join("lib/notes"), "n\n");
     write(&x.path.join("lib/deep/x.log"), "n\n");
@@ -42,12 +43,7 @@ fn files_in_the_directory_of_a_submodule_are_kept() {
     write(&x.path.join("lib/notes"), "n\n");
     x.is_kept("in_submodule", &["`lib/notes`"]);
     fs_err::remove_file(x.path.join("lib/notes")).unwrap();
-    x.goes();
-}
-
-#[test]
-fn changes_in_a_submodule_that_git_was_told_not_to_look_at_are_kept() {
-    let x = Guarded::of(with_submodule());
+    // Changes that git was told not to look at.
     x.git(["-c", "protocol.file.allow=always", "submodule", "update", "-q", "--init"]);
     x.git(["update-index", "--skip-worktree", "lib"]);
     write(&x.path.join("lib/src/main.ts"), "changed\n");
@@ -63,6 +59,10 @@ fn a_directory_in_the_place_of_a_hidden_file_is_kept() {
         let x = Guarded::new();
         x.git(["update-index", mark, "run.sh"]);
         fs_err::remove_file(x.path.join("run.sh")).unwrap();
+        // So is a FIFO, of which git would wait for a writer.
+        Tree::new(&x.path).fifo("run.sh");
+        x.is_kept("hidden", &["`run.sh`"]);
+        fs_err::remove_file(x.path.join("run.sh")).unwrap();
         write(&x.path.join("run.sh/deep/in"), "only here\n");
         write(&x.path.join("run.sh/x.log"), "ignored\n");
         is_shown(&x.path, "?? run.sh/deep/in\n");
@@ -71,16 +71,6 @@ fn a_directory_in_the_place_of_a_hidden_file_is_kept() {
         fs_err::remove_dir_all(x.path.join("run.sh/deep")).unwrap();
         x.repo.calve(["remove", "proj.x"]).succeeds().says(&["`run.sh/x.log`", "7 days"]);
     }
-}
-
-/// git would wait for a writer.
-#[test]
-fn a_fifo_in_the_place_of_a_hidden_file_keeps_nothing_waiting() {
-    let x = Guarded::new();
-    x.git(["update-index", "--skip-worktree", "run.sh"]);
-    fs_err::remove_file(x.path.join("run.sh")).unwrap();
-    assert!(std::process::Command::new("mkfifo").arg(x.path.join("run.sh")).status().unwrap().success());
-    x.is_kept("hidden", &["`run.sh`"]);
 }
 
 #[test]

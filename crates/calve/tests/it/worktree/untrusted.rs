@@ -88,12 +88,22 @@ impl Hostile {
         let hostile = Self { repo, ran, has_newest_git: false };
         // Its hook is not approved yet.
         hostile.calve(["add", "-n", "own"]).fails(3);
-        let home = hostile.repo.spot.join("home");
-        crate::program::calve(["hook", "approve", "--yes"])
-            .within(&hostile.repo.path)
-            .env("CALVE_HOME", home)
-            .succeeds();
+        hostile.approve(&hostile.repo.path, &["--yes"]).succeeds();
         hostile
+    }
+
+    /// With a worktree of the pull request, whose path comes with it.
+    fn with_pull_request() -> (Self, PathBuf) {
+        let hostile = Self::new();
+        hostile.calve(["add", "pr/7"]).succeeds();
+        let inside = hostile.pull_request();
+        (hostile, inside)
+    }
+
+    /// `calve hook approve`.
+    pub(super) fn approve(&self, within: &Path, arguments: &[&str]) -> Calve {
+        let approve = crate::program::calve(["hook", "approve"]).args(arguments).within(within);
+        approve.env("CALVE_HOME", self.repo.spot.join("home"))
     }
 
     /// `calve worktree …` with approvals, and a PATH on which the tree comes first.
@@ -220,7 +230,7 @@ fn lives_without_running(hostile: &Hostile) {
 }
 
 #[test]
-fn what_is_trusted_runs_what_it_has() {
+fn what_is_trusted_now_later_or_once_runs_what_it_has() {
     let hostile = Hostile::new();
     let added = hostile.calve(["add", "--json", "--trust", "pr/7"]).succeeds().json();
     assert_eq!((&added["untrusted"], &added["pull_request"]), (&false.into(), &7.into()));
@@ -234,19 +244,10 @@ fn what_is_trusted_runs_what_it_has() {
     fs_err::remove_file(&hostile.ran).unwrap();
     hostile.calve(["remove", "pr/7"]).succeeds();
     assert!(fs_err::read_to_string(&hostile.ran).unwrap().contains("teardown.sh"));
-}
-
-#[test]
-fn what_was_not_trusted_can_be_later_and_once() {
-    let hostile = Hostile::new();
-    let home = hostile.repo.spot.join("home");
-    let approve = |arguments: &[&str]| {
-        crate::program::calve(["hook", "approve"])
-            .args(arguments)
-            .within(hostile.pull_request())
-            .env("CALVE_HOME", &home)
-    };
+    // An untrusted one can be trusted later, or once.
+    let approve = |arguments: &[&str]| hostile.approve(&hostile.pull_request(), arguments);
     hostile.calve(["add", "pr/7"]).succeeds();
+    fs_err::remove_file(&hostile.ran).unwrap();
     // Not by the way.
     approve(&["--yes"]).fails(3).hints().says(&["not trusted", "--trust"]);
     approve(&["--trust", "--yes"]).succeeds().says(&["trusted from now on"]);
@@ -294,9 +295,7 @@ fn it_is_remembered_wherever_the_worktree_goes() {
 
 #[test]
 fn what_begins_at_the_head_of_a_pull_request_is_not_trusted_wherever_its_files_come_from() {
-    let hostile = Hostile::new();
-    hostile.calve(["add", "pr/7"]).succeeds();
-    let inside = hostile.pull_request();
+    let (hostile, inside) = Hostile::with_pull_request();
     for arguments in [
         &["at-head"][..],
         &["--base", "HEAD~0", "named"],
@@ -326,9 +325,7 @@ fn what_begins_at_the_head_of_a_pull_request_is_not_trusted_wherever_its_files_c
 
 #[test]
 fn nothing_of_a_pull_request_gets_into_other_worktrees() {
-    let hostile = Hostile::new();
-    hostile.calve(["add", "pr/7"]).succeeds();
-    let inside = hostile.pull_request();
+    let (hostile, inside) = Hostile::with_pull_request();
     // Its directory of dependencies would fit best.
     write(&inside.join("node_modules/dep/index.js"), "hostile\n");
     hostile.repo.write("package-lock.json", "{ }\n");
@@ -389,13 +386,8 @@ fn a_directory_that_git_tracks_is_no_secret_by_its_name() {
 
 #[test]
 fn nothing_is_trusted_with_a_configuration_that_cannot_be_read() {
-    let hostile = Hostile::new();
-    hostile.calve(["add", "pr/7"]).succeeds();
-    let inside = hostile.pull_request();
-    let approve = || {
-        let command = crate::program::calve(["hook", "approve", "--trust", "--yes"]).within(&inside);
-        command.env("CALVE_HOME", hostile.repo.spot.join("home"))
-    };
+    let (hostile, inside) = Hostile::with_pull_request();
+    let approve = || hostile.approve(&inside, &["--trust", "--yes"]);
     let text = fs_err::read_to_string(inside.join(".calve.toml")).unwrap();
     write(&inside.join(".calve.toml"), "[hooks\n");
     approve().fails(1).says(&[".calve.toml`, line 1"]);
@@ -434,9 +426,7 @@ fn a_changed_file_that_looks_like_a_secret_is_not_carried() {
 
 #[test]
 fn an_agents_setup_gives_a_pull_request_no_secrets_and_runs_nothing_of_it() {
-    let hostile = Hostile::new();
-    hostile.calve(["add", "pr/7"]).succeeds();
-    let inside = hostile.pull_request();
+    let (hostile, inside) = Hostile::with_pull_request();
     fs_err::remove_dir_all(inside.join("node_modules")).unwrap();
     hostile.setup(&inside, &[]).succeeds();
     assert!(inside.join("node_modules/dep/index.js").exists() && !inside.join(".env").exists());
@@ -539,17 +529,21 @@ fn commits_of_a_pull_request_are_known_without_its_worktree() {
         assert!(hostile.is_untrusted(path) && !path.join(".env").exists(), "{}", path.display());
     }
     // What the user trusts stays so.
-    crate::program::calve(["hook", "approve", "--trust", "--yes"])
-        .within(&again)
-        .env("CALVE_HOME", hostile.repo.spot.join("home"))
-        .succeeds();
+    hostile.approve(&again, &["--trust", "--yes"]).succeeds();
     hostile.setup(&again, &[]).succeeds();
     assert!(!hostile.is_untrusted(&again) && again.join(".env").exists());
 }
 
 #[test]
-fn no_tree_brings_its_own_git() {
+fn no_tree_brings_its_own_git_and_without_a_hook_none_is_named() {
     let hostile = Hostile::new();
+    // Without a hook, nothing is said about one.
+    hostile.calve(["add", "pr/7"]).succeeds();
+    hostile.repo.git(["rm", "-q", ".calve.toml"]);
+    hostile.repo.git(["commit", "-q", "-m", "no hooks"]);
+    let removed = hostile.calve(["remove", "pr/7"]).succeeds();
+    assert!(!removed.stderr.contains("hook"), "{removed:?}");
+    hostile.nothing_ran("remove");
     hostile.calve(["add", "pr/7"]).succeeds();
     let path = hostile.pull_request();
     for pointer in [Some("gitdir: ../moved/.git/worktrees/x\n"), None] {
@@ -586,15 +580,4 @@ fn a_bare_repository_has_no_configuration_for_a_pull_request() {
     }
     assert_eq!(ports(), 0);
     hostile.nothing_ran("env in a bare repository");
-}
-
-#[test]
-fn without_a_hook_nothing_is_said_about_one() {
-    let hostile = Hostile::new();
-    hostile.calve(["add", "pr/7"]).succeeds();
-    hostile.repo.git(["rm", "-q", ".calve.toml"]);
-    hostile.repo.git(["commit", "-q", "-m", "no hooks"]);
-    let removed = hostile.calve(["remove", "pr/7"]).succeeds();
-    assert!(!removed.stderr.contains("hook"), "{removed:?}");
-    hostile.nothing_ran("remove");
 }

@@ -244,6 +244,21 @@ fn a_fetch_in_a_worktree_that_has_gone_is_not_forgotten() {
         assert!(is_foreign(&fresh, name), "{name}");
     }
     assert!(!is_foreign(&fresh, "main"));
+    // A request in the middle of a merge is marked for good.
+    project.git("fetch -q origin pull/5/head:refs/pull/5/head");
+    let path = added(&project, &format!("--detach PATH {second}"));
+    write(&path.join("theirs"), "mine");
+    git(&path, ["commit", "-q", "-a", "-m", "mine"]);
+    git(&path, ["branch", "other"]);
+    git(&path, ["reset", "-q", "--hard", "HEAD~1"]);
+    write(&path.join("theirs"), "neither");
+    git(&path, ["commit", "-q", "-a", "-m", "neither"]);
+    let merged = std::process::Command::new("git").args(["merge", "-q", "other"]).current_dir(&path).status().unwrap();
+    assert!(!merged.success() && project.repo.join(".git/worktrees/by-git/MERGE_HEAD").exists());
+    assert!(project.is_untrusted(&path));
+    git(&path, ["merge", "--abort"]);
+    git(&path, ["checkout", "-q", "--detach", "main"]);
+    assert!(project.is_untrusted(&path), "the request's files may still be there");
 }
 
 #[test]
@@ -275,23 +290,4 @@ fn a_branch_that_is_made_where_nothing_led_to_is_no_evidence() {
         project.git("worktree remove --force ../by-git");
         project.git("branch -q -D b c");
     }
-}
-
-#[test]
-fn a_request_in_the_middle_of_a_merge_is_marked_for_good() {
-    let (project, [_, request]) = with_request();
-    project.git("fetch -q origin pull/5/head:refs/pull/5/head");
-    let path = added(&project, &format!("--detach PATH {request}"));
-    write(&path.join("theirs"), "mine");
-    git(&path, ["commit", "-q", "-a", "-m", "mine"]);
-    git(&path, ["branch", "other"]);
-    git(&path, ["reset", "-q", "--hard", "HEAD~1"]);
-    write(&path.join("theirs"), "neither");
-    git(&path, ["commit", "-q", "-a", "-m", "neither"]);
-    let merged = std::process::Command::new("git").args(["merge", "-q", "other"]).current_dir(&path).status().unwrap();
-    assert!(!merged.success() && project.repo.join(".git/worktrees/by-git/MERGE_HEAD").exists());
-    assert!(project.is_untrusted(&path));
-    git(&path, ["merge", "--abort"]);
-    git(&path, ["checkout", "-q", "--detach", "main"]);
-    assert!(project.is_untrusted(&path), "the request's files may still be there");
 }

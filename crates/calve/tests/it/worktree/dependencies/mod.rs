@@ -322,7 +322,7 @@ impl Project {
 
 fn copy(from: &Path, to: &Path) {
     let _ = fs_err::remove_dir_all(to);
-    assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
+    super::repo::copy(from, to);
 }
 
 fn is_code(path: &str) -> bool {
