@@ -131,8 +131,7 @@ pub struct PlanScratch {
 
 impl Drop for PlanScratch {
     fn drop(&mut self) {
-        let mut options = RemoveOptions::default();
-        options.wait = RemovalWait::Yes;
+        let options = RemoveOptions { wait: RemovalWait::Yes, ..RemoveOptions::default() };
         // Nothing may have been made.
         let _ = remove_tree(&self.files, &options);
     }
