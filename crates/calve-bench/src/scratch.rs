@@ -223,9 +223,7 @@ fn hold(directory: &OwnedFd) -> bool {
 }
 
 pub(crate) fn delete(path: &Path, cancel: &CancelToken) -> Result<(), BenchError> {
-    let mut options = RemoveOptions::default();
-    options.wait = RemovalWait::Yes;
-    options.cancel = cancel.clone();
+    let options = RemoveOptions { wait: RemovalWait::Yes, cancel: cancel.clone(), ..RemoveOptions::default() };
     match remove_tree(path, &options) {
         Ok(_) | Err(Error::Missing(_)) => Ok(()),
         Err(error) => Err(error.into()),

@@ -74,12 +74,12 @@ pub fn add<'h, W>(
     is_complete: impl FnOnce(&mut AddedEnvironment<'_>),
     cancel: &CancelToken,
 ) -> std::result::Result<AddOutcome<'h>, AddFailure> {
-    let _turn = match answer_agent(options, cancel)? {
+    let turn = match answer_agent(options, cancel)? {
         ControlFlow::Break(path) => return Ok(AddOutcome::Ready(path)),
         ControlFlow::Continue(turn) => turn,
     };
     let watch = begin();
-    let mut addition = Addition { host, options, cancel, hook: None, data_source: None, early: None };
+    let mut addition = Addition { host, options, cancel, hook: None, data_source: None, early: None, _turn: turn };
     let report = worktree::add_after(&options.worktree, |upcoming| addition.prepare(upcoming));
     drop(watch);
     let mut added = addition.complete(report?);
@@ -116,17 +116,18 @@ fn answer_agent(options: &AddOptions, cancel: &CancelToken) -> Result<ControlFlo
     Err(Error::failed(text, remedy))
 }
 
-/// The hook's text and the main worktree.
-type WantedHook = (String, Option<PathBuf>);
-
-/// A worktree that is being added, with the parts that were prepared for it.
+/// A worktree that is being added, and everything that a failure takes back. Until git lists it, calve-git takes back its
+/// files, branch and entry, and dropping this the cloned data. From then on nothing fails before [`Self::finish`]: the
+/// worktree stays, except an agent's, which that takes back. The agent's turn ends last.
 struct Addition<'h, 'a> {
     host: &'h dyn Host,
     options: &'a AddOptions,
     cancel: &'a CancelToken,
-    hook: Option<WantedHook>,
+    /// Its text and, but for the worktree and its branch, its surroundings.
+    hook: Option<(String, HookEnvironment)>,
     data_source: Option<WorktreeId>,
     early: Option<EarlyClones<'h>>,
+    _turn: Option<AgentTurn>,
 }
 
 impl<'h> Addition<'h, '_> {
@@ -144,14 +145,16 @@ impl<'h> Addition<'h, '_> {
         Ok(self.data_source.as_ref().map(|owner| owner.id.clone()))
     }
 
-    fn hook_to_run(&self, upcoming: &AddIntent) -> Result<Option<WantedHook>> {
+    fn hook_to_run(&self, upcoming: &AddIntent) -> Result<Option<(String, HookEnvironment)>> {
         let consent = self.options.consent;
         let text = upcoming.hooks.post_add.clone().filter(|_| consent != Consent::Nothing);
         let Some(text) = text else { return Ok(None) };
         if consent == Consent::Approved {
             consent::require(self.host, &repository_of(&upcoming.donor)?, Hook::PostAdd, &text, self.cancel)?;
         }
-        Ok(Some((text, upcoming.main.clone())))
+        let AddIntent { donor, main, head, .. } = upcoming.clone();
+        let (source, commit) = (Some(donor), Some(head));
+        Ok(Some((text, HookEnvironment { main, source, commit, ..HookEnvironment::default() })))
     }
 
     /// Adds the parts of its own to a worktree with its files.
@@ -173,7 +176,9 @@ impl<'h> Addition<'h, '_> {
             data_source: (self.data_source.as_ref().filter(|_| is_trusted), preferred.filter(|_| is_trusted)),
             consent: self.options.consent,
         };
-        let own = OwnParts::make(self.host, &incomplete, self.early.take(), self.cancel);
+        let mut own = OwnParts::default();
+        let filled = own.fill(self.host, &incomplete, self.early.take(), self.cancel);
+        own.errors.extend(filled.err());
         AddedEnvironment { report, own }
     }
 
@@ -196,15 +201,9 @@ impl<'h> Addition<'h, '_> {
     fn run_hook(&self, added: &AddedEnvironment<'_>) -> Result<()> {
         let Self { host, options, cancel, .. } = self;
         let AddedEnvironment { report: AddReport { worktree: added, .. }, own } = added;
-        if let Some((text, main)) = &self.hook {
-            let surroundings = HookEnvironment {
-                worktree: added.path.clone(),
-                main: main.clone(),
-                source: Some(added.donor.clone()),
-                branch: added.target.branch.clone(),
-                commit: Some(added.target.oid.clone()),
-                ..HookEnvironment::default()
-            };
+        if let Some((text, surroundings)) = &self.hook {
+            let (worktree, branch) = (added.path.clone(), added.target.branch.clone());
+            let surroundings = HookEnvironment { worktree, branch, ..surroundings.clone() };
             // An agent would have no worktree at all where nobody has made a template.
             let may_lack_data = options.agent.is_some() || matches!(options.data_from, DataFrom::Nowhere);
             own.run_hook(*host, text, surroundings, may_lack_data, cancel)?;

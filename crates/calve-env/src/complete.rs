@@ -56,20 +56,7 @@ pub struct OwnParts<'h> {
 }
 
 impl<'h> OwnParts<'h> {
-    pub(crate) fn make(
-        host: &'h dyn Host,
-        worktree: &Incomplete<'_>,
-        early: Option<EarlyClones<'_>>,
-        cancel: &CancelToken,
-    ) -> Self {
-        let mut parts = Self::default();
-        if let Err(error) = parts.fill(host, worktree, early, cancel) {
-            parts.errors.push(error);
-        }
-        parts
-    }
-
-    fn fill(
+    pub(crate) fn fill(
         &mut self,
         host: &'h dyn Host,
         worktree: &Incomplete<'_>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use calve_core::{CancelToken, RemovalWait};
+use calve_core::CancelToken;
 use calve_db::LossRule;
 use calve_git::Config;
 use calve_git::environment::WorktreeId;
@@ -145,13 +145,10 @@ fn variables(host: &dyn Host, worktree: &Worktree) -> Result<BTreeMap<String, Op
 
 /// Removes the worktree unless it would lose something. Its data does not count: a failed hook may have written it.
 pub(crate) fn take_back(host: &dyn Host, added: &NewWorktree, protect: &[PathBuf]) -> Result<RemovedEnvironment> {
-    let mut options = RemoveWorktreeOptions::default();
-    options.start.clone_from(&added.donor);
-    options.what = Some(added.path.clone());
-    options.remove.wait = RemovalWait::No;
-    options.remove.protect = protect.to_vec();
+    let (start, what, protect) = (added.donor.clone(), Some(added.path.clone()), protect.to_vec());
     // The signal that ended the hook must not end the removal.
-    options.remove.cancel = host.listen_again();
+    let remove = calve_core::RemoveOptions { protect, cancel: host.listen_again(), ..Default::default() };
+    let options = RemoveWorktreeOptions { start, what, remove, ..RemoveWorktreeOptions::default() };
     let mut steps = TakeBackSteps { host, services: Ok(None) };
     let removed = worktree::remove(&options, &mut steps)?;
     let branch = worktree::delete_made_branch(added).map_err(Error::from);

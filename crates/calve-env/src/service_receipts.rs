@@ -76,8 +76,7 @@ fn measured(host: &dyn Host, receipt: ServiceReceipt, home: &Home, made: Option<
 
 /// Returns the most space that removing the data frees. `None` if it cannot be measured: its files come and go.
 pub fn data_bytes(host: &dyn Host, service: &Service) -> Option<u64> {
-    let mut options = DiskUsageOptions::default();
-    options.scratch = Some(host.scratch());
+    let options = DiskUsageOptions { scratch: Some(host.scratch()), ..DiskUsageOptions::default() };
     Some(disk_usage(&[service.data_directory()], &options).ok()?.total.frees_max)
 }
 

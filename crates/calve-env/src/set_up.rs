@@ -24,8 +24,9 @@ pub fn set_up(
     cancel: &CancelToken,
 ) -> std::result::Result<PathBuf, AddFailure> {
     let filled = worktree::fill(options).map_err(Error::from)?;
-    let failed = |error| OwnParts { errors: vec![error], ..OwnParts::default() };
-    let mut own = own_parts(host, &filled, cancel).unwrap_or_else(failed);
+    let mut own = OwnParts::default();
+    let completed = complete(host, &filled, &mut own, cancel);
+    own.errors.extend(completed.err());
     is_complete(&filled, &own);
     if let Some(error) = own.errors.pop() {
         return Err(AddFailure { earlier: own.errors, ..error.into() });
@@ -35,7 +36,7 @@ pub fn set_up(
     Ok(filled.path)
 }
 
-fn own_parts<'h>(host: &'h dyn Host, filled: &FillReport, cancel: &CancelToken) -> Result<OwnParts<'h>> {
+fn complete<'h>(host: &'h dyn Host, filled: &FillReport, own: &mut OwnParts<'h>, cancel: &CancelToken) -> Result<()> {
     remove_own_env_files(&filled.path, &filled.untracked.env_files)?;
     let is_untrusted = filled.provenance.is_untrusted();
     let donor = if is_untrusted { None } else { WorktreeId::read(&filled.donor)? };
@@ -49,7 +50,7 @@ fn own_parts<'h>(host: &'h dyn Host, filled: &FillReport, cancel: &CancelToken) 
         data_source: (donor.as_ref(), (!is_untrusted).then_some(&*filled.donor)),
         consent: Consent::Approved,
     };
-    Ok(OwnParts::make(host, &incomplete, None, cancel))
+    own.fill(host, &incomplete, None, cancel)
 }
 
 fn hook(host: &dyn Host, filled: &FillReport, own: &OwnParts<'_>, cancel: &CancelToken) -> Result<()> {

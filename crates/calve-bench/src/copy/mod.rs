@@ -134,8 +134,7 @@ impl PreparedTree {
                 inodes: needs.inodes * (1 + u64::from(copied) + u64::from(links)),
             },
         )?;
-        let mut options = CloneOptions::default();
-        options.cancel = setup.cancel.clone();
+        let options = CloneOptions { cancel: setup.cancel.clone(), ..CloneOptions::default() };
         let mut source = tree.to_path_buf();
         if copied {
             (setup.say)("the tree is on another file system: it is copied there once, and all commands read that copy");

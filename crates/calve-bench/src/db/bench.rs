@@ -28,10 +28,8 @@ pub(super) const QUERY: &str = "SELECT 1";
 impl DatabaseBench<'_> {
     /// Starts a server that ends with this process, however that ends.
     pub(super) fn start(&self, strategy: Option<Strategy>) -> Result<OwnedServer, calve_db::Error> {
-        let mut options = StartOptions::default();
-        options.owner = Ownership::Caller;
-        options.strategy = strategy;
-        options.cancel = self.setup.cancel.clone();
+        let (owner, cancel) = (Ownership::Caller, self.setup.cancel.clone());
+        let options = StartOptions { owner, strategy, cancel, ..StartOptions::default() };
         calve_db::start(self.home, self.template, &options, self.supervisor)
     }
 }

@@ -42,8 +42,7 @@ fn measure(
     let source = scratch.path.join("source");
     let used_before = scratch.used_bytes()?;
     (setup.say)("cloning the repository: worktrees are added to the clone");
-    let mut options = CloneOptions::default();
-    options.cancel = setup.cancel.clone();
+    let options = CloneOptions { cancel: setup.cancel.clone(), ..CloneOptions::default() };
     let cloned = clone_tree(repository, &source, &options)?;
     // The clone has entries of the original's worktrees, and new inodes.
     workloads::git(&source, &["worktree", "prune", "--expire=now"])?;

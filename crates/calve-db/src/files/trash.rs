@@ -15,8 +15,7 @@ const POLL: Duration = Duration::from_millis(10);
 
 /// Removes a tree if it exists. Without waiting, its contents are deleted with the trash beside it.
 pub(crate) fn remove(path: &Path, wait: RemovalWait) -> Result<()> {
-    let mut options = RemoveOptions::default();
-    options.wait = wait;
+    let options = RemoveOptions { wait, ..RemoveOptions::default() };
     match calve_core::remove_tree(path, &options) {
         Ok(_) | Err(calve_core::Error::Missing(_)) => Ok(()),
         Err(error) => Err(error.into()),

@@ -77,9 +77,8 @@ impl Supervisor<'_> {
             return None;
         }
         let started = Instant::now();
-        let mut options = CloneOptions::default();
-        options.strategy = Choice::Only(self.launched.report.strategy?);
-        options.cancel = self.cancel.clone();
+        let strategy = Choice::Only(self.launched.report.strategy?);
+        let options = CloneOptions { strategy, cancel: self.cancel.clone(), ..CloneOptions::default() };
         let data = self.directories.data().ok()?;
         let work = || calve_core::internal::revert(&data, &template.join(DATA), &state, &options);
         let reverted = unless_left(&self.owners(), self.cancel, work).ok()??;

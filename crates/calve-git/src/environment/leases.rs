@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use calve_core::Durability;
 use calve_core::internal::{ShownPath, replace_record, sweep_records};
+use serde::Serialize;
 
-use crate::environment::{Identity, LeasedPort, LeasingWorktree, Presence};
+use crate::environment::leasing_worktree::{Identity, LeasingWorktree, Presence};
 use crate::error::{Error, Result, failed};
 use crate::file_lock::lock_directory;
 use crate::paths::{if_there, make_private, path_of, real};
@@ -24,6 +25,31 @@ const FILE: &str = "leases";
 
 /// The first line. Each lease follows as `PORT.FIRST NAME INODE.MADE PATH` and a NUL: a path may contain anything else.
 const HEADING: &[u8] = b"calve ports 1\n";
+
+/// A port of a worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename = "PortReceipt")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LeasedPort {
+    /// The name in .calve.toml.
+    pub name: String,
+    /// The variable: `WEB_PORT` for the name `web`.
+    pub variable: String,
+    /// The number.
+    #[serde(rename = "port")]
+    pub number: u16,
+}
+
+impl LeasedPort {
+    fn new(name: &str, number: u16) -> LeasedPort {
+        LeasedPort { name: name.to_owned(), variable: port_variable(name), number }
+    }
+}
+
+/// Returns a port's variable. The ending keeps a project from setting variables that programs heed, like `PATH`.
+pub(crate) fn port_variable(name: &str) -> String {
+    format!("{}_PORT", name.to_ascii_uppercase().replace('-', "_"))
+}
 
 #[derive(Debug, Clone)]
 pub struct Leases {

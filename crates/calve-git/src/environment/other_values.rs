@@ -10,7 +10,6 @@ use crate::environment::is_own_env_file;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename = "OtherValuesReceipt")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct OtherValues {
     /// The path in the worktree.
     #[serde(rename = "path", with = "As::<ReceiptPath>")]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
-use crate::environment::own_directory;
+use crate::environment::leasing_worktree::own_directory;
 use crate::error::Result;
 use crate::identity::{give_word, read_word};
 use crate::paths::{if_there, real};

@@ -13,10 +13,11 @@ use crate::remote::clone::purpose::Purpose;
 use crate::remote::clone::recipe::Step;
 use crate::remote::error::RemoteError;
 use crate::remote::git_version::git_version;
+use crate::remote::notice::{Notice, NoticeCode};
+use crate::remote::prompts::Prompts;
 use crate::remote::session::{Listener, Session};
 use crate::remote::traffic::{Traces, Traffic};
 use crate::remote::url::RepositoryUrl;
-use crate::remote::{Notice, NoticeCode, Prompts};
 
 #[derive(Debug, Clone)]
 pub struct FetchOptions {

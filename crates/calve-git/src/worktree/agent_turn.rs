@@ -7,8 +7,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use calve_core::CancelToken;
-use calve_core::internal::is_at;
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, open};
+use calve_core::internal::lock_file;
+use rustix::fs::{CWD, FlockOperation, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
@@ -42,22 +42,16 @@ impl AgentTurn {
     }
 
     fn take(path: &Path, flags: OFlags) -> std::io::Result<Option<AgentTurn>> {
-        let creates = flags.contains(OFlags::CREATE);
-        let flags = flags | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = File::from(open(path, flags, Mode::from_raw_mode(0o600))?);
-        if creates {
+        let locked = lock_file(CWD, path, flags | OFlags::RDWR, FlockOperation::NonBlockingLockExclusive);
+        if let Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOLCK) = locked {
+            // No process holds it.
+            let _ = fs_err::remove_file(path);
+        }
+        let Some(file) = locked?.map(File::from) else { return Ok(None) };
+        if flags.contains(OFlags::CREATE) {
             share(path, &file)?;
         }
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            // The previous holder may have removed the file meanwhile.
-            Ok(()) => Ok(is_at(&file, CWD, path).then(|| AgentTurn { locked: Some((path.to_path_buf(), file)) })),
-            Err(Errno::WOULDBLOCK) => Ok(None),
-            Err(errno) => {
-                // No process holds it.
-                let _ = fs_err::remove_file(path);
-                Err(errno.into())
-            }
-        }
+        Ok(Some(AgentTurn { locked: Some((path.to_path_buf(), file)) }))
     }
 }
 

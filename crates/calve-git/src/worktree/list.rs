@@ -11,7 +11,6 @@ use crate::worktree::registration::open_swept;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct WorktreeInfo {
     #[serde(flatten)]
     pub worktree: Worktree,

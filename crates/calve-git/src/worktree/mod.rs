@@ -16,12 +16,11 @@ mod unsaved;
 
 pub use add::add_after;
 pub use add::fill::{FillReport, fill};
-pub use add::ignored::dependencies::Dependency;
 pub use add::ignored::left_behind;
 pub use add::options::{AddOptions, AddWarning, IgnoredEntries, UncommittedChanges};
 pub use add::plan::plan;
 pub use add::post_checkout::HookRun;
-pub use add::report::{AddDetails, AddIntent, AddReport, CarriedFiles, NewWorktree, PlanDetails};
+pub use add::report::{AddDetails, AddIntent, AddReport, CarriedFiles, Dependency, NewWorktree, PlanDetails};
 pub use add::spares::of_worktree as spare_of_worktree;
 pub use add::target::{AddTarget, BranchStart};
 pub use agent::{AgentBranch, delete_made_branch, finish_for_agent, for_agent};

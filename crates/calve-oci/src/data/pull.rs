@@ -213,8 +213,8 @@ impl Fill<'_> {
 
     /// Clones a file of the previous version. If that fails, the file is made anew.
     fn clone_file(&self, old: &Path, path: &str) -> bool {
-        let mut options = calve_core::CloneOptions::default();
-        options.cancel = self.image.registry.options.cancel.clone();
+        let cancel = self.image.registry.options.cancel.clone();
+        let options = calve_core::CloneOptions { cancel, ..Default::default() };
         calve_core::clone_tree(&old.join(path), &self.data.join(path), &options).is_ok()
     }
 

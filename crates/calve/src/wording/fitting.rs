@@ -110,7 +110,7 @@ mod tests {
         include_str!("../../../calve-env/src/remedy.rs"),
         include_str!("../../../calve-git/src/escape/report.rs"),
         include_str!("../../../calve-git/src/remedy.rs"),
-        include_str!("../../../calve-git/src/remote/mod.rs"),
+        include_str!("../../../calve-git/src/remote/notice.rs"),
         include_str!("../../../calve-git/src/transfer_failure.rs"),
         include_str!("../../../calve-oci/src/remedy.rs"),
         include_str!("../../../calve-volume/src/remedy.rs"),

@@ -97,9 +97,8 @@ impl File {
             expand(&[], tree, &mut names);
             let visibility = before.rsplit('\n').next().unwrap_or_default().trim();
             let is_handed_on = visibility.starts_with("pub");
-            // A system's `mod.rs` only re-exports. In calve-git, re-exports form circles.
-            let is_exempt = file.name.starts_with("sys/") || source.is_in("crates/calve-git");
-            if !(is_handed_on && is_exempt) {
+            // A system's `mod.rs` only re-exports.
+            if !(is_handed_on && file.name.starts_with("sys/")) {
                 file.imports.extend(names.iter().map(|(_, path)| path.clone()));
             }
             if is_handed_on {

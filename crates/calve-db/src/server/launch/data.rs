@@ -106,9 +106,7 @@ fn options(cancel: &CancelToken) -> CloneOptions {
 }
 
 fn only(strategy: Strategy, cancel: &CancelToken) -> CloneOptions {
-    let mut options = options(cancel);
-    options.strategy = Choice::Only(strategy);
-    options
+    CloneOptions { strategy: Choice::Only(strategy), ..options(cancel) }
 }
 
 fn cloned(

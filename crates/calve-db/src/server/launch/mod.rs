@@ -232,8 +232,7 @@ fn taken_over(
     let started = Instant::now();
     make_data(data)?;
     let mut strategy = Strategy::Copy;
-    let mut options = CloneOptions::default();
-    options.cancel = wanted.cancel.clone();
+    let options = CloneOptions { cancel: wanted.cancel.clone(), ..CloneOptions::default() };
     for entry in manifest::names(source)? {
         strategy = calve_core::clone_tree(&source.join(&entry), &data.join(&entry), &options)?.strategy;
     }

@@ -18,10 +18,10 @@ use crate::remote::clone::recipe::{GitCloneOptions, PlannedClone, Step, choose};
 use crate::remote::clone::verify::{MissingObjects, Verdict, count_missing, verify};
 use crate::remote::error::RemoteError;
 use crate::remote::git_version::git_version;
+use crate::remote::notice::{Notice, NoticeCode};
 use crate::remote::session::{Listener, SILENCE, Session};
 use crate::remote::traffic::{Traces, Traffic, packed_bytes};
 use crate::remote::url::{RepositoryUrl, Transport};
-use crate::remote::{Notice, NoticeCode};
 use crate::transfer_failure::TransferFailure;
 use crate::trust::note_trust;
 

@@ -9,9 +9,9 @@ use calve_core::internal::json::{As, ReceiptPath, Text};
 use serde::Serialize;
 
 use crate::redact;
-use crate::remote::Prompts;
 use crate::remote::clone::purpose::{Property, Purpose};
 use crate::remote::error::RemoteError;
+use crate::remote::prompts::Prompts;
 use crate::remote::url::{RepositoryUrl, Transport};
 use crate::trust::is_object_id;
 

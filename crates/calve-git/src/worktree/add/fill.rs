@@ -11,7 +11,6 @@ use calve_core::report::SkippedEntry;
 use calve_core::{UnreadableEntry, clone_tree};
 use fs_err::File;
 
-use crate::environment::is_own_env_file;
 use crate::error::{Error, Result};
 use crate::escape::{self, AuditReport};
 use crate::git::Git;
@@ -90,23 +89,19 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
 fn carry(request: &AddRequest, survey: &Survey, untracked: &mut CarriedFiles) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let here = &request.path;
     let shown = planned(request, survey, untracked, &request.repository.own)?;
-    let CarriedFiles { carried, env_files, left, dependencies } = untracked;
+    let CarriedFiles { carried, left, dependencies, .. } = untracked;
     let parts: Vec<_> =
         std::mem::take(carried).into_iter().map(|path| (source(request, dependencies, &path), path)).collect();
     let (mut audited, mut changed) = (Vec::new(), Vec::new());
     let sets = SingleSet::all(&parts);
     let is_there = |path: &Path| fs_err::symlink_metadata(here.join(path)).is_ok();
-    let is_anothers = |path: &mut PathBuf| is_there(path) && !is_own_env_file(here, path);
     let mut collides = |path: PathBuf, left: &mut Vec<SkippedEntry>| {
         audited.push(path.clone());
         left.push(SkippedEntry { path, reason: left_behind::COLLIDES });
     };
-    left.extend(env_files.extract_if(.., is_anothers).map(|path| SkippedEntry { path, reason: left_behind::COLLIDES }));
     for (from, path) in parts {
         if !leads_through_no_link(here, &path, false)? {
             left.push(SkippedEntry { path, reason: left_behind::BEHIND_LINK });
-        } else if is_own_env_file(here, &path) {
-            env_files.push(path);
         } else if is_there(&path) {
             collides(path, left);
         } else if shown.iter().any(|shown| path.starts_with(shown) || shown.starts_with(&path)) {

@@ -57,7 +57,8 @@ fn intent(request: &AddRequest) -> AddIntent {
     }
 }
 
-/// Makes the entry, the files under a hidden name, their name, git's list. Before that, dropping entry and tree undoes it.
+/// Makes the entry, the files under a hidden name, their name, git's list. Dropping tree and entry undoes it until git lists it, and
+/// nothing fails from then on.
 fn make(mut request: AddRequest, started: Instant) -> Result<AddReport> {
     let (path, parent) = request.place.make_parent()?;
     request.path = path;
@@ -74,7 +75,7 @@ fn make(mut request: AddRequest, started: Instant) -> Result<AddReport> {
     let details = &mut added.details;
     details.warnings.extend(staged.warnings.into_iter().map(AddWarning::Engine));
     if !request.provenance.is_untrusted() {
-        details.post_checkout = post_checkout(&request.repository, &request.path, &request.target.oid)?;
+        details.post_checkout = post_checkout(&request.repository, &request.path, &request.target.oid);
     }
     (details.trash_waits, details.elapsed) = (staged.trash_waits, started.elapsed());
     Ok(added)

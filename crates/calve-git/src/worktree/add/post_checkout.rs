@@ -9,7 +9,6 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::Serialize;
 
-use crate::error::Result;
 use crate::git::Git;
 use crate::repository::Repository;
 
@@ -26,16 +25,20 @@ pub struct HookRun {
     pub output: Vec<u8>,
 }
 
-/// Runs an existing hook with the null commit, the new one, and 1. If it cannot start, that fails nothing.
-pub(crate) fn post_checkout(repository: &Repository, worktree: &Path, oid: &str) -> Result<Option<HookRun>> {
+/// Runs an existing hook with the null commit, the new one, and 1. If it cannot start, that fails nothing: git lists the
+/// worktree already, and nothing would take it back.
+pub(crate) fn post_checkout(repository: &Repository, worktree: &Path, oid: &str) -> Option<HookRun> {
     let git = Git::at(worktree);
-    let hook = match repository.hooks() {
-        Some(hooks) => hooks.join("post-checkout"),
-        None => git.own_file("hooks/post-checkout")?,
+    let not_run = |why: String| HookRun { code: None, output: (why + "\n").into_bytes() };
+    let found =
+        repository.hooks().map_or_else(|| git.own_file("hooks/post-checkout"), |hooks| Ok(hooks.join("post-checkout")));
+    let hook = match found {
+        Ok(hook) => hook,
+        Err(error) => return Some(not_run(error.to_string())),
     };
     let is_executable = |found: std::fs::Metadata| found.is_file() && found.permissions().mode() & 0o111 != 0;
     if !fs_err::metadata(&hook).is_ok_and(is_executable) {
-        return Ok(None);
+        return None;
     }
     let from_nothing = "0".repeat(oid.len());
     let run = |mut command: Command| -> std::io::Result<HookRun> {
@@ -64,8 +67,5 @@ pub(crate) fn post_checkout(repository: &Repository, worktree: &Path, oid: &str)
         }
         other => other,
     };
-    Ok(Some(done.unwrap_or_else(|error| HookRun {
-        code: None,
-        output: format!("cannot run `{}`: {error}\n", ShownPath(&hook)).into_bytes(),
-    })))
+    Some(done.unwrap_or_else(|error| not_run(format!("cannot run `{}`: {error}", ShownPath(&hook)))))
 }

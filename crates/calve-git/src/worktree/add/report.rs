@@ -12,7 +12,6 @@ use crate::config::{Hooks, ServiceConfig, SparesRequest};
 use crate::error::Result;
 use crate::escape::AuditReport;
 use crate::trust::Provenance;
-use crate::worktree::add::ignored::dependencies::Dependency;
 use crate::worktree::add::options::AddWarning;
 use crate::worktree::add::post_checkout::HookRun;
 use crate::worktree::add::target::AddTarget;
@@ -35,6 +34,27 @@ pub struct NewWorktree {
     // Also one with the files of a pull request's worktree.
     #[serde(rename = "untrusted", with = "As::<bool>")]
     pub provenance: Provenance,
+}
+
+/// A directory of dependencies, such as `node_modules`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename = "WorktreeDependency")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Dependency {
+    /// The directory, relative to the worktree.
+    #[serde(with = "As::<ReceiptPath>")]
+    pub path: PathBuf,
+    /// The worktree that it was cloned from.
+    #[serde(with = "As::<ReceiptPath>")]
+    pub from: PathBuf,
+    /// Its lockfile, relative to the worktree.
+    #[serde(with = "As::<ReceiptPath>")]
+    pub lockfile: PathBuf,
+    /// True if what is installed is not what the lockfile names, or was not installed completely.
+    pub install_needed: bool,
+    /// The command that installs it, to be run beside the lockfile; absent if no install is needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }
 
 /// The donor's entries that git does not track, and their fate.
@@ -111,8 +131,7 @@ pub struct PlanScratch {
 
 impl Drop for PlanScratch {
     fn drop(&mut self) {
-        let mut options = RemoveOptions::default();
-        options.wait = RemovalWait::Yes;
+        let options = RemoveOptions { wait: RemovalWait::Yes, ..RemoveOptions::default() };
         // Nothing may have been made.
         let _ = remove_tree(&self.files, &options);
     }

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use calve_core::internal::ShownPath;
 
-use crate::config::{Config, Secrets};
+use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::{plain, real};
@@ -10,7 +10,6 @@ use crate::place::Place;
 use crate::remedy::Remedy;
 use crate::repository::Repository;
 use crate::trust::{self, Provenance};
-use crate::worktree::add::ignored::secrets::secrets_rule;
 use crate::worktree::add::meaning::pull_request;
 use crate::worktree::add::options::AddOptions;
 use crate::worktree::add::report::NewWorktree;
@@ -104,10 +103,6 @@ impl AddRequest {
             is_sparse,
             data_source: None,
         })
-    }
-
-    pub(crate) fn secrets(&self) -> Secrets {
-        secrets_rule(self.provenance, self.config.secrets)
     }
 
     pub(crate) fn donor_index(&self) -> Result<PathBuf> {

@@ -9,22 +9,19 @@ use calve_core::internal::{ShownPath, joined};
 use calve_core::options::SpareUse;
 use calve_core::report::SkippedEntry;
 
-use crate::config::Secrets;
 use crate::dependency_names::dependency;
-use crate::environment::is_own_env_file;
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::path_of;
 use crate::remedy::Remedy;
 use crate::trust::programs::refused_filters;
-use crate::worktree::add::ignored::dependencies::{Choice, Dependency};
+use crate::worktree::add::ignored::dependencies::Choice;
 use crate::worktree::add::ignored::left_behind;
 use crate::worktree::add::ignored::rules::Rules;
-use crate::worktree::add::ignored::secrets::is_secret;
-use crate::worktree::add::ignored::{self, CarriedEntries};
+use crate::worktree::add::ignored::{self, CarriedEntries, secrets};
 use crate::worktree::add::input_paths::InputPaths;
 use crate::worktree::add::options::{AddWarning, IgnoredEntries, UncommittedChanges};
-use crate::worktree::add::report::CarriedFiles;
+use crate::worktree::add::report::{CarriedFiles, Dependency};
 use crate::worktree::add::request::AddRequest;
 use crate::worktree::add::selector::Selector;
 use crate::worktree::add::spares;
@@ -89,29 +86,27 @@ pub(crate) fn survey(
 
     let collides = |path: &Path| collides(&tracked, &changed, path);
     let mut entries = CarriedEntries {
-        donor,
+        request,
         status: &status,
-        rules: Rules::new(&request.config, request.secrets())?,
-        provenance: request.provenance,
+        rules: Rules::new(&request.config, secrets::rule(request))?,
         include: ignored::included(request.listed_in.as_deref(), &request.config.include)?,
         nested: nested(request),
         collides: &collides,
         roots: Vec::new(),
+        env_files: Vec::new(),
         left,
     };
     let mut dependencies = Vec::new();
     if options.ignored == IgnoredEntries::Carry {
         entries.add_ignored(&status.ignored)?;
         let (tracked, entries, changed, worktrees) = (&tracked, &entries, &changed, &repository.worktrees);
-        dependencies = Choice { tracked, entries, worktrees, changed }.dependencies()?;
+        dependencies = Choice { donor, tracked, entries, worktrees, changed }.dependencies()?;
     }
     let mut staying = replaced(donor, &dependencies, &mut entries);
     if carries {
         status.untracked.iter().for_each(|entry| entries.add(entry.clone()));
     }
-    let CarriedEntries { rules, nested, mut roots, left, .. } = entries;
-    let own = roots.extract_if(.., |root| !root.is_directory && is_own_env_file(donor, &root.path));
-    let env_files = own.map(|root| root.path).collect();
+    let CarriedEntries { rules, nested, roots, env_files, left, .. } = entries;
     let uncommitted = if carries { 0 } else { uncommitted(&status, &nested) };
     let inside = ignored_in_untracked(&status);
     let has_rules = || status.untracked.iter().any(|one| one.path.ends_with(".gitignore"));
@@ -205,11 +200,10 @@ fn changes(request: &AddRequest, git: &Git, status: &Status, left: &mut Vec<Skip
         return Err(Error::refused(text, Remedy::FinishMergeOrLeaveChanges));
     }
     let mut changed: HashSet<GitPath> = status.changed.iter().chain(&status.staged).cloned().collect();
-    if request.secrets() == Secrets::Leave {
-        // The committed version is no secret.
-        let secret = changed.extract_if(|path| is_secret(&path_of(path)));
-        left.extend(secret.map(|path| SkippedEntry { path: path_of(&path), reason: left_behind::SECRET }));
-    }
+    // The committed version is no secret.
+    let rule = secrets::rule(request);
+    let secret = changed.extract_if(|path| rule.leaves(&path_of(path)));
+    left.extend(secret.map(|path| SkippedEntry { path: path_of(&path), reason: left_behind::SECRET }));
     let oid = &request.target.oid;
     let differ = git.run(&["diff-tree", "-r", "-z", "--name-only", "--no-renames", "HEAD", oid])?;
     let Some(path) = differ.split(|&byte| byte == 0).find(|path| changed.contains(*path)) else { return Ok(changed) };

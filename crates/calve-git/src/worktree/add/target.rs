@@ -15,7 +15,6 @@ use crate::worktree::add::options::AddOptions;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct AddTarget {
     /// The branch. Null if HEAD is detached.
     // Without `refs/heads/`.

@@ -210,8 +210,7 @@ impl<'r> Registration<'r> {
         let (common, path) = (&self.request.repository.common, &self.request.path);
         // A staged tree that has not got this name yet removes itself.
         if let Ok(linked) = LinkedWorktree::open(&self.directory, path) {
-            let mut options = RemoveOptions::default();
-            options.wait = RemovalWait::Yes;
+            let options = RemoveOptions { wait: RemovalWait::Yes, ..RemoveOptions::default() };
             calve_core::internal::remove_opened(path, linked.root(), &options)?;
         }
         let branch = self.made_branch.take();

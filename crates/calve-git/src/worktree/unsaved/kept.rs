@@ -29,7 +29,6 @@ const PRIVATE: Mode = Mode::RWXU;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename = "KeptFilesReceipt")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
 pub struct KeptFiles {
     /// The directory that they are in, below git's own directory.
     #[serde(with = "As::<ReceiptPath>")]

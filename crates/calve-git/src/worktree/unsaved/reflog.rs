@@ -9,7 +9,7 @@ pub(super) fn made_here(log: &Log) -> Vec<String> {
     lines(log).filter(makes_commit).map(|line| line.new.to_owned()).collect()
 }
 
-pub(in crate::worktree) fn all(log: &Log) -> HashSet<String> {
+pub(crate) fn all(log: &Log) -> HashSet<String> {
     let named = lines(log).flat_map(|line| [line.old, line.new]);
     named.filter(|oid| oid.bytes().any(|byte| byte != b'0')).map(str::to_owned).collect()
 }
@@ -30,7 +30,7 @@ pub(super) fn made_and_left_by_user(log: &Log) -> Vec<String> {
 }
 
 /// Returns whether a reference's log has a commit made here, or `None` without a log.
-pub(in crate::worktree) fn has_made_commits(directory: &Path, reference: &str) -> Option<bool> {
+pub(crate) fn has_made_commits(directory: &Path, reference: &str) -> Option<bool> {
     fs_err::symlink_metadata(directory.join("logs").join(reference)).ok()?;
     Some(lines(&Log::new(directory, reference)).any(|line| makes_commit(&line) && !moves(&line)))
 }

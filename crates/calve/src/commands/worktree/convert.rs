@@ -13,9 +13,7 @@ use crate::{home, output, reaper};
 use calve_receipt::human::duration;
 
 pub(crate) fn run(path: &Path, json: bool, cancel: &CancelToken) -> Result<(), Failure> {
-    let mut options = CloneOptions::default();
-    options.protect = home::protected();
-    options.cancel = cancel.clone();
+    let options = CloneOptions { protect: home::protected(), cancel: cancel.clone(), ..CloneOptions::default() };
     let start = here()?.join(path);
     let former = root_of(&start).and_then(|root| LeasingWorktree::find(&root));
     let report = watched("cloned", &options.progress, || worktree::convert(&start, &options))?;

@@ -9,15 +9,13 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use calve_core::Patterns;
-use calve_core::report::{SkipReason, SkippedEntry};
+use calve_core::report::SkippedEntry;
 
-use crate::config::{Author, Secrets, read_bytes};
-use crate::dependency_names::dependency;
-use crate::environment::is_own_env_file;
+use crate::config::{Author, read_bytes};
 use crate::error::Result;
-use crate::trust::Provenance;
 use crate::worktree::add::ignored::rules::Rules;
-use crate::worktree::add::ignored::secrets::is_secret;
+use crate::worktree::add::ignored::secrets::Fate;
+use crate::worktree::add::request::AddRequest;
 use crate::worktree::status::{Status, UntrackedEntry};
 
 /// The project's list of ignored files that new worktrees need.
@@ -25,10 +23,9 @@ pub(crate) const INCLUDE_FILE: &str = ".worktreeinclude";
 
 /// A donor's untracked entries, sorted into those that are carried and those that stay.
 pub(crate) struct CarriedEntries<'a> {
-    pub(crate) donor: &'a Path,
+    pub(crate) request: &'a AddRequest,
     pub(crate) status: &'a Status,
     pub(crate) rules: Rules,
-    pub(crate) provenance: Provenance,
     /// `None`: everything.
     pub(crate) include: Option<Patterns>,
     /// Roots of worktrees, relative to the donor.
@@ -37,6 +34,7 @@ pub(crate) struct CarriedEntries<'a> {
     pub(crate) collides: &'a dyn Fn(&Path) -> bool,
     /// In git's order.
     pub(crate) roots: Vec<UntrackedEntry>,
+    pub(crate) env_files: Vec<PathBuf>,
     pub(crate) left: Vec<SkippedEntry>,
 }
 
@@ -61,29 +59,21 @@ impl CarriedEntries<'_> {
     }
 
     pub(crate) fn add(&mut self, root: UntrackedEntry) {
-        let reason = if self.nested.contains(&root.path) {
-            Some(left_behind::NESTED_WORKTREE)
+        let fate = if self.nested.contains(&root.path) {
+            Fate::Left(left_behind::NESTED_WORKTREE)
         } else if (self.collides)(&root.path) {
-            Some(left_behind::COLLIDES)
+            Fate::Left(left_behind::COLLIDES)
         } else {
-            // One that Calve made is written anew.
-            let reason = self.rules.leave(&root.path, root.is_directory).or_else(|| self.secret_around(&root.path));
-            reason.filter(|reason| *reason != left_behind::SECRET || !is_own_env_file(self.donor, &root.path))
+            match self.rules.leave(&root.path, root.is_directory) {
+                Some(reason) if reason != left_behind::SECRET => Fate::Left(reason),
+                _ => secrets::fate(self.request, self.status, &root.path),
+            }
         };
-        match reason {
-            None => self.roots.push(root),
-            Some(reason) => self.left.push(SkippedEntry { path: root.path, reason }),
+        match fate {
+            Fate::Carried => self.roots.push(root),
+            Fate::Anew => self.env_files.push(root.path),
+            Fate::Left(reason) => self.left.push(SkippedEntry { path: root.path, reason }),
         }
-    }
-
-    /// Returns the reason if an entry is in a directory of secrets. For one's own worktree, a directory that the donor tracks does not count.
-    /// Others' get only dependencies from it: often only a `.gitignore` is tracked there.
-    fn secret_around(&self, path: &Path) -> Option<SkipReason> {
-        let Status { ignored, untracked, .. } = self.status;
-        let is_untracked = |above: &Path| ignored.iter().chain(untracked).any(|one| above.starts_with(&one.path));
-        let is_kept = self.provenance.is_untrusted() && dependency(path).is_none();
-        let is_one = |above: &Path| is_secret(above) && (is_kept || is_untracked(above));
-        (self.rules.secrets == Secrets::Leave && path.ancestors().any(is_one)).then_some(left_behind::SECRET)
     }
 
     /// Searches a directory that is not included for entries that are, if a pattern with a slash leads into it.
@@ -92,7 +82,7 @@ impl CarriedEntries<'_> {
         if !leads_into || self.nested.contains(directory) {
             return Ok(());
         }
-        let Ok(entries) = fs_err::read_dir(self.donor.join(directory)) else { return Ok(()) };
+        let Ok(entries) = fs_err::read_dir(self.request.donor.join(directory)) else { return Ok(()) };
         for entry in entries {
             let entry = entry?;
             let path = directory.join(entry.file_name());

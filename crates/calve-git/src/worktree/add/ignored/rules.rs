@@ -11,7 +11,6 @@ use crate::config::{Config, Secrets};
 use crate::dependency_names::is_dependency;
 use crate::error::Result;
 use crate::worktree::add::ignored::left_behind;
-use crate::worktree::add::ignored::secrets::is_secret;
 use crate::worktree::add::input_paths::InputPaths;
 use crate::worktree::status::split;
 
@@ -70,7 +69,7 @@ impl Rules {
         if !is_directory && is_runtime(name) {
             return Some(left_behind::RUNTIME);
         }
-        if self.secrets == Secrets::Leave && is_secret(path) {
+        if self.secrets.leaves(path) {
             return Some(left_behind::SECRET);
         }
         let excluded = if self.is_exclude_local { left_behind::EXCLUDED_LOCALLY } else { left_behind::EXCLUDED };

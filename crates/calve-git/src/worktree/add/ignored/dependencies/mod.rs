@@ -21,34 +21,12 @@ use crate::git::Git;
 use crate::paths::path_of;
 use crate::repository::Worktree;
 use crate::worktree::add::ignored::CarriedEntries;
+use crate::worktree::add::report::Dependency;
 use crate::worktree::status::{GitPath, Status, UntrackedEntry, split};
 use crate::worktree::tracked::TrackedFiles;
 use crate::worktree::tracked::index::{Index, IndexEntry};
-use calve_core::internal::json::{As, ReceiptPath};
 use fit::{Fit, Judge};
 use installers::Installer;
-use serde::Serialize;
-
-/// A directory of dependencies, such as `node_modules`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename = "WorktreeDependency")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Dependency {
-    /// The directory, relative to the worktree.
-    #[serde(with = "As::<ReceiptPath>")]
-    pub path: PathBuf,
-    /// The worktree that it was cloned from.
-    #[serde(with = "As::<ReceiptPath>")]
-    pub from: PathBuf,
-    /// Its lockfile, relative to the worktree.
-    #[serde(with = "As::<ReceiptPath>")]
-    pub lockfile: PathBuf,
-    /// True if what is installed is not what the lockfile names, or was not installed completely.
-    pub install_needed: bool,
-    /// The command that installs it, to be run beside the lockfile; absent if no install is needed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-}
 
 /// The most other worktrees to compare for one directory, the wanted lockfile first. Each takes milliseconds.
 const MOST_JUDGED: usize = 8;
@@ -103,6 +81,7 @@ impl Candidate<'_> {
 }
 
 pub(crate) struct Choice<'a> {
+    pub(crate) donor: &'a Path,
     pub(crate) tracked: &'a TrackedFiles,
     pub(crate) entries: &'a CarriedEntries<'a>,
     pub(crate) worktrees: &'a [Worktree],
@@ -123,7 +102,7 @@ impl<'a> Choice<'a> {
         let mut ignored: HashMap<&Path, HashSet<PathBuf>> = HashMap::new();
         for (key, present) in present {
             let Some(best) = self.best(key, &groups[key], &present) else { continue };
-            let found = if best.path == self.entries.donor {
+            let found = if best.path == self.donor {
                 present
             } else {
                 if !ignored.contains_key(best.path) {
@@ -144,11 +123,11 @@ impl<'a> Choice<'a> {
     /// Returns the worktree to take a group's dependencies from. `present`: those that the donor has.
     fn best(&self, (beside, kind): &GroupKey, group: &Group<'_>, present: &[PathBuf]) -> Option<Candidate<'a>> {
         let together = Together::all(group);
-        let own = (!present.is_empty()).then(|| self.candidate(self.entries.donor, &together, present));
+        let own = (!present.is_empty()).then(|| self.candidate(self.donor, &together, present));
         if own.as_ref().is_some_and(Candidate::is_right) {
             return own;
         }
-        let others = self.worktrees.iter().filter(|other| other.is_usable() && other.path != self.entries.donor);
+        let others = self.worktrees.iter().filter(|other| other.is_usable() && other.path != self.donor);
         // Files that a pull request has put there would run in the new worktree.
         let others = others.filter(|other| !other.provenance.is_untrusted());
         let with_directories = others.filter_map(|other| {
@@ -164,7 +143,7 @@ impl<'a> Choice<'a> {
             let candidate = self.candidate(&other.path, &together, &likely);
             let is_right = candidate.is_right();
             // If an install is needed anyway, the donor's own directory goes along, like everything else of it.
-            let may_replace = |best: &Candidate<'_>| candidate.command.is_none() || best.path != self.entries.donor;
+            let may_replace = |best: &Candidate<'_>| candidate.command.is_none() || best.path != self.donor;
             if best.as_ref().is_none_or(|best| candidate.rank() > best.rank() && may_replace(best)) {
                 best = Some(candidate);
             }
@@ -243,7 +222,7 @@ impl<'a> Choice<'a> {
 
     /// Returns whether the new worktree's lockfile is this worktree's.
     fn is_same(&self, worktree: &Path, lockfile: &Lockfile<'_>) -> bool {
-        if worktree == self.entries.donor && self.is_donors(lockfile) {
+        if worktree == self.donor && self.is_donors(lockfile) {
             return true;
         }
         match (self.text(lockfile), read(worktree, &lockfile.path)) {
@@ -265,9 +244,9 @@ impl<'a> Choice<'a> {
     /// Returns the text of the new worktree's lockfile. `None` if it is too large, or no text.
     fn text<'l>(&self, lockfile: &'l Lockfile<'_>) -> Option<&'l str> {
         let text = lockfile.text.get_or_init(|| match self.is_donors(lockfile) {
-            true => read(self.entries.donor, &lockfile.path),
+            true => read(self.donor, &lockfile.path),
             false => {
-                let bytes = Git::at(self.entries.donor).blob(&lockfile.entry.hex(), LARGEST_BYTES).ok()??;
+                let bytes = Git::at(self.donor).blob(&lockfile.entry.hex(), LARGEST_BYTES).ok()??;
                 String::from_utf8(bytes).ok()
             }
         });
