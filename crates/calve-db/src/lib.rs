@@ -39,7 +39,7 @@ pub use build::{
 pub use engine::address::Address;
 pub use engine::container::RUNTIMES;
 pub use engine::{EngineKind, MysqlSession, PostgresSession, ServerProgram};
-pub use error::{EndReason, Error, Operation, Remedy, Result, UnusableData};
+pub use error::{EndReason, Error, Remedy, Result, UnusableData};
 pub use registry::mark::marks;
 pub use registry::template::key::recipe_word;
 pub use registry::template::{DatabaseTemplate, ImageOrigin, list as list_templates};

@@ -179,5 +179,5 @@ fn fill(
     command.env(&config.variable, &server.record.server.address.url);
     server.tie(&mut command)?;
     let ended = host.fill(command.stdin(Stdio::null()));
-    ended.map_err(|source| DbError::io(calve_db::Operation::Run, "sh", source))
+    ended.map_err(|source| DbError::io("run", "sh", source))
 }

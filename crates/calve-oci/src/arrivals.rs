@@ -14,7 +14,6 @@ use rustix::fs::{CWD, FlockOperation, OFlags};
 
 use crate::error::Error;
 use crate::image::Descriptor;
-use crate::operation::Operation;
 use crate::spool::Spool;
 
 pub(crate) struct Arrivals {
@@ -37,7 +36,7 @@ impl Arrivals {
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
         let locked = lock_file(CWD, &*path, flags, FlockOperation::NonBlockingLockExclusive).map_err(io::Error::from);
         let opened = locked.and_then(|file| file.map(|file| Spool::resume(file.into(), &path)).transpose());
-        let opened = opened.map_err(|error| Error::io(Operation::KeepPart, &path, error))?;
+        let opened = opened.map_err(|error| Error::io("keep a part of an image in", &path, error))?;
         let Some(spool) = opened else { return Ok(Spool::new(Some(&self.directory))) };
         self.used.lock().unwrap_or_else(PoisonError::into_inner).push(path);
         Ok(spool)

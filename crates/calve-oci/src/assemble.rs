@@ -12,7 +12,6 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawMode, Timespec, Timestamps, UTIM
 use rustix::io::Errno;
 
 use crate::error::Error;
-use crate::operation::Operation;
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
@@ -37,7 +36,7 @@ pub(crate) struct Parents {
 impl Parents {
     pub(crate) fn open(root: &Path) -> Result<Self, Error> {
         let opened = rustix::fs::openat(CWD, root, DIRECTORY, Mode::empty());
-        let opened = opened.map_err(|errno| Error::io(Operation::Open, root, errno))?;
+        let opened = opened.map_err(|errno| Error::io("open", root, errno))?;
         Ok(Self { root: opened, root_path: root.into(), open: Vec::new(), buffer: Vec::with_capacity(BUFFER_BYTES) })
     }
 
@@ -46,7 +45,7 @@ impl Parents {
     }
 
     pub(crate) fn open_file(&mut self, path: &[u8]) -> Result<File, Error> {
-        self.open_with(Operation::Open, path, READ, Mode::empty())
+        self.open_with("open", path, READ, Mode::empty())
     }
 
     /// Opens an entry's parent, and returns it with the entry's name.
@@ -75,7 +74,7 @@ impl Parents {
         self.open.last().map_or(self.root.as_fd(), |(_, opened)| opened.as_fd())
     }
 
-    fn failed(&self, operation: Operation, path: &[u8], source: impl Into<io::Error>) -> Error {
+    fn failed(&self, operation: &'static str, path: &[u8], source: impl Into<io::Error>) -> Error {
         Error::io(operation, self.root_path.join(path_of(path)), source)
     }
 
@@ -97,13 +96,13 @@ impl Parents {
         // With its final mode most files need no fchmod. Attributes need a file that its owner can write.
         let mode = if entry.xattrs.is_empty() { entry.mode & 0o777 } else { 0o600 };
         let mode = Mode::from_bits_truncate(mode as RawMode);
-        let mut file = self.open_with(Operation::Create, &entry.path, CREATE, mode)?;
+        let mut file = self.open_with("create", &entry.path, CREATE, mode)?;
         let written = write_with_holes(&mut file, contents, &mut self.buffer);
-        let found = written.map_err(|error| self.failed(Operation::Write, &entry.path, error))?;
+        let found = written.map_err(|error| self.failed("write", &entry.path, error))?;
         self.set_attributes(entry, &file)?;
         match entry.kind {
             PortableKind::File { hash, .. } if found == hash => {
-                checked.add(file.as_fd(), number).map_err(|error| self.failed(Operation::Stat, &entry.path, error))
+                checked.add(file.as_fd(), number).map_err(|error| self.failed("look at", &entry.path, error))
             }
             // The comparison at the end reports it.
             _ => Ok(()),
@@ -119,37 +118,37 @@ impl Parents {
         }
         let mut file = self.new_file(&entry.path)?;
         let copied = copy_data(&mut other, &mut file, size);
-        copied.map_err(|error| self.failed(Operation::Write, &entry.path, error))?;
+        copied.map_err(|error| self.failed("write", &entry.path, error))?;
         self.set_attributes(entry, &file)?;
         Ok(true)
     }
 
     pub(crate) fn new_file(&mut self, path: &[u8]) -> Result<File, Error> {
-        self.open_with(Operation::Create, path, CREATE, Mode::RUSR | Mode::WUSR)
+        self.open_with("create", path, CREATE, Mode::RUSR | Mode::WUSR)
     }
 
     pub(crate) fn open_for_writing(&mut self, path: &[u8]) -> Result<File, Error> {
-        self.open_with(Operation::Open, path, FILE | OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty())
+        self.open_with("open", path, FILE | OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty())
     }
 
-    fn open_with(&mut self, operation: Operation, path: &[u8], flags: OFlags, mode: Mode) -> Result<File, Error> {
+    fn open_with(&mut self, operation: &'static str, path: &[u8], flags: OFlags, mode: Mode) -> Result<File, Error> {
         let opened = self.at(path).and_then(|(parent, name)| rustix::fs::openat(parent, name, flags, mode));
         Ok(opened.map_err(|errno| self.failed(operation, path, errno))?.into())
     }
 
     pub(crate) fn make_directory(&mut self, path: &[u8]) -> Result<(), Error> {
         let made = self.at(path).and_then(|(parent, name)| rustix::fs::mkdirat(parent, name, Mode::RWXU));
-        made.map_err(|errno| self.failed(Operation::CreateDirectory, path, errno))
+        made.map_err(|errno| self.failed("create directory", path, errno))
     }
 
     pub(crate) fn set_mode(&mut self, path: &[u8], mode: u32) -> Result<(), Error> {
-        let opened = self.open_with(Operation::SetMode, path, READ, Mode::empty())?;
+        let opened = self.open_with("set the mode of", path, READ, Mode::empty())?;
         let set = rustix::fs::fchmod(opened, Mode::from_bits_truncate(mode as RawMode));
-        set.map_err(|errno| self.failed(Operation::SetMode, path, errno))
+        set.map_err(|errno| self.failed("set the mode of", path, errno))
     }
 
     fn set_attributes(&self, entry: &PortableEntry, file: &File) -> Result<(), Error> {
-        finish(file.as_fd(), entry).map_err(|errno| self.failed(Operation::SetAttributes, &entry.path, errno))
+        finish(file.as_fd(), entry).map_err(|errno| self.failed("set the attributes of", &entry.path, errno))
     }
 
     /// Makes the links, then sets the directories' attributes: last ones first, since a mode may close those below it.
@@ -163,10 +162,10 @@ impl Parents {
                 PortableKind::HardLink(first) => self.make_hard_link(&template.entries[*first].path, &entry.path),
                 _ => continue,
             };
-            made.map_err(|errno| self.failed(Operation::CreateLink, &entry.path, errno))?;
+            made.map_err(|errno| self.failed("create link", &entry.path, errno))?;
         }
         for entry in template.entries.iter().rev().filter(|entry| entry.kind == PortableKind::Directory) {
-            let directory = self.open_with(Operation::SetAttributes, &entry.path, DIRECTORY, Mode::empty())?;
+            let directory = self.open_with("set the attributes of", &entry.path, DIRECTORY, Mode::empty())?;
             self.set_attributes(entry, &directory)?;
         }
         Ok(())

@@ -3,7 +3,6 @@ use std::path::PathBuf;
 
 use calve_core::internal::ShownPath;
 
-use crate::operation::Operation;
 use crate::remedy::Remedy;
 
 /// Failure of a push or pull. Nothing was published under the template's name.
@@ -20,9 +19,9 @@ pub enum Error {
     #[error("`{}` is not this machine, and would be reached without encryption", ShownPath(.0))]
     NotLoopback(String),
     #[error("{registry} refused to {operation}: {refusal}")]
-    Refused { registry: String, operation: Operation, refusal: RegistryRefusal },
+    Refused { registry: String, operation: &'static str, refusal: RegistryRefusal },
     #[error("cannot {operation} at {registry}: {reason}")]
-    Network { registry: String, operation: Operation, reason: String },
+    Network { registry: String, operation: &'static str, reason: String },
     /// Content that differs from its digest or size, or breaks the rules of images.
     #[error("{registry} sent an invalid answer: {what}")]
     BadAnswer { registry: String, what: String },
@@ -46,7 +45,7 @@ pub enum Error {
     Certificates { variable: &'static str, value: PathBuf, reason: String },
     #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
     Io {
-        operation: Operation,
+        operation: &'static str,
         path: PathBuf,
         #[source]
         source: io::Error,
@@ -72,7 +71,7 @@ pub enum RegistryRefusal {
 }
 
 impl Error {
-    pub(crate) fn io(operation: Operation, path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
+    pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
         Self::Io { operation, path: path.into(), source: calve_core::internal::without_path(source.into()) }
     }
 

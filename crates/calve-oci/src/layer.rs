@@ -15,7 +15,6 @@ use crate::assemble::{Parents, path_of};
 use crate::error::Error;
 use crate::frames::{Frame, FrameCompressor, LEVEL, hash};
 use crate::image::{chunks, contents, contents_in};
-use crate::operation::Operation;
 use crate::spool::Spool;
 
 /// 128 MiB, the limit of the command `zstd`.
@@ -38,7 +37,7 @@ pub(crate) fn write(
     blob: Spool,
     changed: impl Fn(&PortableEntry) -> Error,
 ) -> Result<Layer, Error> {
-    let failed = |error: io::Error| Error::io(Operation::WriteLayer, root, error);
+    let failed = |error: io::Error| Error::io("write a layer of", root, error);
     let mut parents = Parents::open(root)?;
     let size = range.clone().map(|index| HEADER_BYTES + contents_size(template, range, index)).sum();
     let compressor = FrameCompressor::new(blob, range.start, size).map_err(failed)?;

@@ -11,7 +11,6 @@ use crate::assemble::path_of;
 use crate::error::Error;
 use crate::image::{self, BASE, BYTES, DELTA, ENTRIES, FRAMES, KEY, MANIFEST, RANGE};
 use crate::layer::{self, Layer};
-use crate::operation::Operation;
 use crate::predecessor::{self, Difference, Predecessor};
 use crate::reference::{Reference, check_base};
 use crate::registry::{Registry, RegistryOptions};
@@ -97,7 +96,7 @@ impl Push<'_> {
         let ranges = image::ranges(&entries.entries);
         let mut layers = each(&ranges, self.registry.options.threads, |range| self.layer(entries, range))?;
         let written = layer::write_manifest(&entries.text, for_others, self.spool());
-        let failed = |error| Error::io(Operation::SendManifest, &self.held.manifest, error);
+        let failed = |error| Error::io("send the manifest", &self.held.manifest, error);
         let (Layer { blob, frames, diff_id }, at) = written.map_err(failed)?;
         let annotations = match base {
             None => [(MANIFEST.to_owned(), at), (FRAMES.to_owned(), frames::annotation(&frames))],

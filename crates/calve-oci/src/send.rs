@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::image::{CONFIG_TYPE, Descriptor, ImageConfig, ImageManifest, LAYER_TYPE, MANIFEST_TYPE, RootFs};
-use crate::operation::Operation;
 use crate::registry::Registry;
 use crate::spool::Spool;
 
@@ -76,7 +75,7 @@ pub(crate) fn name_image(
 fn encoded(document: &impl Serialize) -> Result<Spool, Error> {
     let mut spool = Spool::new(None);
     let written = serde_json::to_writer(&mut spool, document);
-    written.map_err(|error| Error::io(Operation::Encode, "the manifest", error))?;
+    written.map_err(|error| Error::io("encode", "the manifest", error))?;
     Ok(spool)
 }
 

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use ring::digest::{Context, SHA256};
 
 use crate::error::Error;
-use crate::operation::Operation;
 
 /// More of a blob goes into a file. Each worker has one blob.
 const IN_MEMORY_BYTES: usize = 4 << 20;
@@ -64,13 +63,13 @@ impl Spool {
     }
 
     pub(crate) fn failed(&self, source: io::Error) -> Error {
-        Error::io(Operation::KeepPart, self.path.clone().unwrap_or_default(), source)
+        Error::io("keep a part of an image in", self.path.clone().unwrap_or_default(), source)
     }
 
     /// Makes the error for a part that cannot be read back, also while a reader is open.
     pub(crate) fn unreadable(&self) -> impl Fn(io::Error) -> Error + use<> {
         let path = self.path.clone().unwrap_or_default();
-        move |source| Error::io(Operation::ReadPart, &*path, source)
+        move |source| Error::io("read a part of", &*path, source)
     }
 
     pub(crate) fn bytes(&mut self) -> Result<Vec<u8>, Error> {

@@ -12,32 +12,16 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// Declares the operations of a library that can fail: an enum whose variants are displayed as verb phrases before a
-/// path. A variant after the semicolon holds the operation of another library, and is displayed as that one.
-#[doc(hidden)]
-#[macro_export]
+/// Declares the operations that can fail: an enum whose variants are displayed as verb phrases before a path.
 macro_rules! operations {
-    ($(#[$attribute:meta])* pub enum $name:ident { $($variant:ident = $text:literal,)* $(; $other:ident($inner:ty))? }) => {
+    ($(#[$attribute:meta])* pub enum $name:ident { $($variant:ident = $text:literal,)* }) => {
         $(#[$attribute])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum $name { $($variant,)* $($other($inner))? }
-
-        impl $name {
-            /// Returns the operation that is displayed as this text.
-            pub fn from_text(text: &str) -> Option<Self> {
-                match text {
-                    $($text => Some(Self::$variant),)*
-                    _ => None $(.or_else(|| <$inner>::from_text(text).map(Self::$other)))?,
-                }
-            }
-        }
+        pub enum $name { $($variant,)* }
 
         impl ::std::fmt::Display for $name {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                match self {
-                    $(Self::$variant => f.write_str($text),)*
-                    $(Self::$other(inner) => <$inner as ::std::fmt::Display>::fmt(inner, f),)?
-                }
+                f.write_str(match self { $(Self::$variant => $text,)* })
             }
         }
     };

@@ -13,7 +13,7 @@ use super::publish;
 use crate::engine::container::{self, Container, Image};
 use crate::engine::programs::{self, Program};
 use crate::engine::{self, Engine, Purpose};
-use crate::error::{AtPath as _, Error, Operation, Remedy, Result, UnusableData, unless_cancelled};
+use crate::error::{AtPath as _, Error, Remedy, Result, UnusableData, unless_cancelled};
 use crate::files::account::Account;
 use crate::files::log;
 use crate::files::private;
@@ -190,7 +190,7 @@ impl TemplatePlan {
         let mut from = None;
         if let Some(path) = &options.from {
             let path = options.directory.join(path);
-            let path = fs::canonicalize(&path).at(Operation::Find, &path)?;
+            let path = fs::canonicalize(&path).at("find", &path)?;
             key.add_directory(&path).map_err(of_source)?;
             from = Some(path);
         }
@@ -255,7 +255,7 @@ fn build(
     let slot = registry::reserve_build(home, &options.name)?;
     let path = slot.path.clone();
     // This process too holds the lock until the template is published.
-    let held = slot.lock.try_clone().at(Operation::Lock, &path)?;
+    let held = slot.lock.try_clone().at("lock", &path)?;
     let mut spec = spec(home, options, plan, &path, account)?;
     let log = home.logs.join(format!("{}.log", options.name));
     let cancel = caller.cancel;
@@ -320,7 +320,7 @@ fn check_unused(home: &Home, data: &Path) -> Result<()> {
 fn try_to_start(home: &Home, mut spec: Spec, held: &File, engine: &dyn Engine, starter: &Starter<'_>) -> Result<()> {
     publish::check_log(engine, &spec.slot)?;
     sweep::leave_data(&spec.slot)?;
-    let lock = held.try_clone().at(Operation::Lock, &spec.slot)?;
+    let lock = held.try_clone().at("lock", &spec.slot)?;
     let slot = registry::RegistrySlot { path: spec.slot.clone(), lock };
     let started = run(home, &mut spec, slot, starter);
     started.and_then(|owned| owned.finish(starter.cancel)).map_err(|error| match error {
@@ -398,7 +398,7 @@ fn fill(
     let said = log::open(slot)?;
     let mut asked = 0;
     let mut connections = || {
-        let said = log::read(&said).at(Operation::Read, log::path(slot))?;
+        let said = log::read(&said).at("read", log::path(slot))?;
         let had = plan.engine.connections(&owned.record.server.address, &said, asked);
         asked += 1;
         had

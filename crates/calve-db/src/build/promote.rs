@@ -9,7 +9,7 @@ use super::create::{of_other_engine, wait_for_others};
 use super::{BuildEvent, publish};
 use crate::engine::programs;
 use crate::engine::{self, ServerProgram};
-use crate::error::{AtPath as _, Operation, Result};
+use crate::error::{AtPath as _, Result};
 use crate::files::log;
 use crate::registry::template::{DatabaseTemplate, read};
 use crate::registry::{self, Home};
@@ -41,7 +41,7 @@ pub fn promote(
     let slot = registry::reserve_build(home, name)?;
     let path = slot.path.clone();
     // This process too holds the lock until the template is published.
-    let held = slot.lock.try_clone().at(Operation::Lock, &path)?;
+    let held = slot.lock.try_clone().at("lock", &path)?;
     let starter = Starter { supervisor, cancel };
     let made = service::start_copy(home, service, slot, &starter).and_then(|server| {
         let notifies = server.record.found.as_ref().is_some_and(|found| found.program.notifies);
@@ -53,7 +53,7 @@ pub fn promote(
         server.finish(cancel)?;
         registry::sign(&held);
         // The log tells that the copy was recovered. It was shut down cleanly since, so `publish` must not refuse it.
-        fs::write(log::path(&path), "").at(Operation::Empty, log::path(&path))?;
+        fs::write(log::path(&path), "").at("empty", log::path(&path))?;
         let made_by = ServerProgram { notifies, ..program.recorded(engine, found.program.account) };
         let template = DatabaseTemplate {
             // Unchanged inputs do not rebuild it.

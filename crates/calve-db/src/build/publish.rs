@@ -6,7 +6,7 @@ use std::path::Path;
 use fs_err as fs;
 
 use crate::engine::{Engine, Version};
-use crate::error::{AtPath as _, Error, Operation, Result, UnusableData};
+use crate::error::{AtPath as _, Error, Result, UnusableData};
 use crate::files::log;
 use crate::files::private;
 use crate::registry::template::manifest;
@@ -66,5 +66,5 @@ fn name_it(home: &Home, slot: &Path, target: &Path, name: &str) -> Result<()> {
 /// Makes the template's directory read-only against stray files. The data keep their modes, which clones inherit.
 fn freeze(slot: &Path) -> Result<()> {
     let frozen = std::fs::Permissions::from_mode(0o500);
-    fs::set_permissions(slot, frozen).at(Operation::SetMode, slot)
+    fs::set_permissions(slot, frozen).at("set the mode of", slot)
 }

@@ -11,7 +11,7 @@ use super::create::wait_for_others;
 use super::{BuildEvent, BuiltTemplate, publish};
 use crate::engine::programs::{self, Program};
 use crate::engine::{self, Engine, ServerProgram};
-use crate::error::{AtPath as _, Error, Operation, Remedy, Result, UnusableData, unless_cancelled};
+use crate::error::{AtPath as _, Error, Remedy, Result, UnusableData, unless_cancelled};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private;
@@ -147,11 +147,11 @@ pub fn receive<E: From<Error>>(
         // A damaged template may lack its data.
         let old = old.as_ref().filter(|old| old.data_directory().is_dir());
         let old = old.map(|old| (old.data_directory(), old.slot.join(INDEX)));
-        let opened = fs_err::File::open(&data).at(Operation::Open, &data)?;
+        let opened = fs_err::File::open(&data).at("open", &data)?;
         let room = ReceivePaths { data: &data, index: &path.join(INDEX), old };
         let (filled, synced) = calve_core::internal::sync_during(opened.as_fd(), || fill(&room));
         filled?;
-        synced.at(Operation::Sync, &data)?;
+        synced.at("sync", &data)?;
         unless_cancelled(cancel)?;
         let made = make(home, lock, options, (engine, &program), &path);
         made.map_err(|error| of_pull(error, name).into())
@@ -205,7 +205,7 @@ fn make(
         origin: Some(options.origin.clone()),
         ..DatabaseTemplate::new(&lock.name, program.recorded(engine, account), slot)?
     };
-    let sync = |path: &Path| sys::sync_file_system(path).at(Operation::Sync, path);
+    let sync = |path: &Path| sys::sync_file_system(path).at("sync", path);
     publish::publish(home, engine, &program.version, template, &sync)
 }
 

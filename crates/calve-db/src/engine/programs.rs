@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::engine::{Engine, ServerProgram, Version};
-use crate::error::{AtPath as _, Error, Operation, Result};
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::account::Account;
 
 #[derive(Debug, Clone)]
@@ -40,9 +40,9 @@ pub(crate) fn find(engine: &dyn Engine, named: Option<&Path>, search: &[PathBuf]
 }
 
 fn look_at(engine: &dyn Engine, path: &Path) -> Result<Program> {
-    let path = resolved(engine, path).at(Operation::Find, path)?;
+    let path = resolved(engine, path).at("find", path)?;
     let mut command = Command::new(&path);
-    let output = command.arg("--version").env_clear().env("LC_ALL", "C").output().at(Operation::Run, &path)?;
+    let output = command.arg("--version").env_clear().env("LC_ALL", "C").output().at("run", &path)?;
     let version = checked(engine, &path, &String::from_utf8_lossy(&output.stdout))?;
     Ok(Program { path, version })
 }

@@ -1,8 +1,8 @@
 //! Errors, which cross a supervisor's socket unchanged.
 
-mod operation;
 mod remedy;
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,6 @@ use calve_core::{CancelToken, Strategy};
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-pub use operation::Operation;
 pub use remedy::Remedy;
 
 use crate::sys::ProcessEnd;
@@ -22,8 +21,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
     Io {
-        #[serde(with = "crate::error::operation")]
-        operation: Operation,
+        operation: Cow<'static, str>,
         path: PathBuf,
         #[serde(with = "reason")]
         source: io::Error,
@@ -136,7 +134,7 @@ impl From<calve_core::Error> for Error {
         match error {
             calve_core::Error::Interrupted => Self::Interrupted,
             calve_core::Error::Io { operation, path, source } => {
-                Self::Io { operation: Operation::Clone(operation), path, source, remedy }
+                Self::Io { operation: operation.to_string().into(), path, source, remedy }
             }
             calve_core::Error::NoRoom { ref path, .. } => {
                 Self::Clone { full: Some(path.clone()), message: error.to_string(), remedy }
@@ -147,9 +145,14 @@ impl From<calve_core::Error> for Error {
 }
 
 impl Error {
-    pub fn io(operation: Operation, path: impl AsRef<Path>, reason: impl Into<io::Error>) -> Self {
+    pub fn io(operation: &'static str, path: impl AsRef<Path>, reason: impl Into<io::Error>) -> Self {
         let path = path.as_ref().to_path_buf();
-        Self::Io { operation, path, source: calve_core::internal::without_path(reason.into()), remedy: None }
+        Self::Io {
+            operation: operation.into(),
+            path,
+            source: calve_core::internal::without_path(reason.into()),
+            remedy: None,
+        }
     }
 
     pub(crate) fn failed(text: impl Into<String>, remedy: Remedy) -> Self {
@@ -296,11 +299,11 @@ pub(crate) fn unless_cancelled(cancel: &CancelToken) -> Result<()> {
 
 /// Adds the operation and the path to a system error.
 pub(crate) trait AtPath<T> {
-    fn at(self, operation: Operation, path: impl AsRef<Path>) -> Result<T>;
+    fn at(self, operation: &'static str, path: impl AsRef<Path>) -> Result<T>;
 }
 
 impl<T, E: Into<io::Error>> AtPath<T> for std::result::Result<T, E> {
-    fn at(self, operation: Operation, path: impl AsRef<Path>) -> Result<T> {
+    fn at(self, operation: &'static str, path: impl AsRef<Path>) -> Result<T> {
         self.map_err(|reason| Error::io(operation, path, reason))
     }
 }

@@ -12,7 +12,7 @@ use calve_core::internal::{ReplacedFile, replace_record};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
-use crate::error::{AtPath as _, Error, Operation, Result};
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::account::Account;
 
 #[derive(Debug)]
@@ -40,8 +40,7 @@ impl Directory {
     /// Resolves the names above `path` as usual, but does not follow the last one.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let opened = crate::sys::retry(|| rustix::fs::openat(CWD, path, ENTER, Mode::empty()));
-        let descriptor =
-            opened.map_err(|errno| refused(Operation::OpenDirectory, CWD, path.as_os_str(), path, errno))?;
+        let descriptor = opened.map_err(|errno| refused("open directory", CWD, path.as_os_str(), path, errno))?;
         Ok(Self { descriptor, path: path.to_path_buf() })
     }
 
@@ -55,11 +54,11 @@ impl Directory {
             let opened = crate::sys::retry(|| rustix::fs::openat(above, plain(part)?, ENTER, Mode::empty()));
             match opened {
                 Err(Errno::NOENT) => return Ok(None),
-                Err(errno) => return Err(refused(Operation::OpenDirectory, above, part, &path, errno)),
+                Err(errno) => return Err(refused("open directory", above, part, &path, errno)),
                 Ok(entered) => last = Some(entered),
             }
         }
-        let descriptor = last.ok_or(Errno::INVAL).at(Operation::OpenDirectory, &path)?;
+        let descriptor = last.ok_or(Errno::INVAL).at("open directory", &path)?;
         Ok(Some(Self { descriptor, path }))
     }
 
@@ -67,26 +66,26 @@ impl Directory {
         let name = name.as_ref();
         let path = self.path.join(name);
         let made = plain(name).and_then(|name| rustix::fs::mkdirat(self, name, permissions(mode)));
-        made.at(Operation::CreateDirectory, &path)?;
-        self.subdirectory(name)?.ok_or(Errno::NOENT).at(Operation::OpenDirectory, &path)
+        made.at("create directory", &path)?;
+        self.subdirectory(name)?.ok_or(Errno::NOENT).at("open directory", &path)
     }
 
     /// Opens a regular file for reading. `None`: missing. `name` may have several parts.
     pub(crate) fn file(&self, name: impl AsRef<Path>) -> Result<Option<File>> {
         let name = name.as_ref();
         let path = self.path.join(name);
-        let last = name.file_name().ok_or(Errno::INVAL).at(Operation::Open, &path)?;
+        let last = name.file_name().ok_or(Errno::INVAL).at("open", &path)?;
         if let Some(above) = name.parent().filter(|above| !above.as_os_str().is_empty()) {
             return self.subdirectory(above)?.map_or(Ok(None), |above| above.file(last));
         }
         let opened = crate::sys::retry(|| rustix::fs::openat(&self.descriptor, plain(last)?, LOOK, Mode::empty()));
         let file = match opened {
             Err(Errno::NOENT) => return Ok(None),
-            other => other.map_err(|errno| refused(Operation::Open, self.as_fd(), last, &path, errno))?,
+            other => other.map_err(|errno| refused("open", self.as_fd(), last, &path, errno))?,
         };
-        let found = rustix::fs::fstat(&file).at(Operation::Stat, &path)?;
+        let found = rustix::fs::fstat(&file).at("look at", &path)?;
         if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-            return Err(Error::io(Operation::Open, &path, std::io::Error::other("it is not a regular file")));
+            return Err(Error::io("open", &path, std::io::Error::other("it is not a regular file")));
         }
         Ok(Some(file.into()))
     }
@@ -96,10 +95,10 @@ impl Directory {
         let path = self.path.join(name.as_ref());
         let Some(file) = self.file(name)? else { return Ok(None) };
         let mut contents = Vec::new();
-        file.take(most.saturating_add(1)).read_to_end(&mut contents).at(Operation::Read, &path)?;
+        file.take(most.saturating_add(1)).read_to_end(&mut contents).at("read", &path)?;
         if contents.len() as u64 > most {
             let why = std::io::Error::other(format!("it has more than {most} bytes"));
-            return Err(Error::io(Operation::Read, &path, why));
+            return Err(Error::io("read", &path, why));
         }
         Ok(Some(contents))
     }
@@ -114,8 +113,8 @@ impl Directory {
         let path = self.path.join(name.as_ref());
         let made =
             crate::sys::retry(|| rustix::fs::openat(&self.descriptor, plain(name.as_ref())?, NEW, permissions(mode)));
-        let file = made.at(Operation::Create, &path)?;
-        rustix::fs::fchmod(&file, permissions(mode)).at(Operation::Create, &path)?;
+        let file = made.at("create", &path)?;
+        rustix::fs::fchmod(&file, permissions(mode)).at("create", &path)?;
         Ok(file.into())
     }
 
@@ -124,26 +123,26 @@ impl Directory {
         let name = name.as_ref();
         let path = self.path.join(name);
         // Refuses anything but a regular file.
-        self.file(name)?.ok_or(Errno::NOENT).at(Operation::Open, &path)?;
-        let old = ReplacedFile::find(self.descriptor.as_fd(), plain(name).at(Operation::Stat, &path)?);
-        let old = old.at(Operation::Stat, &path)?.ok_or(Errno::NOENT).at(Operation::Open, &path)?;
-        let mut operation = Operation::Create;
+        self.file(name)?.ok_or(Errno::NOENT).at("open", &path)?;
+        let old = ReplacedFile::find(self.descriptor.as_fd(), plain(name).at("look at", &path)?);
+        let old = old.at("look at", &path)?.ok_or(Errno::NOENT).at("open", &path)?;
+        let mut operation = "create";
         let replaced = replace_record(&self.descriptor, name, Durability::Cached, |file| {
-            operation = Operation::SetMode;
+            operation = "set the mode of";
             if !old.keep_in(file.as_fd())? {
-                operation = Operation::ChangeOwner;
+                operation = "change the owner of";
                 return Err(Errno::PERM.into());
             }
-            operation = Operation::Write;
-            file.write_all(contents).inspect(|()| operation = Operation::Replace)
+            operation = "write";
+            file.write_all(contents).inspect(|()| operation = "replace")
         });
         replaced.at(operation, &path)
     }
 
     pub(crate) fn entries(&self) -> Result<Vec<DirectoryEntry>> {
         let mut entries = Vec::new();
-        for entry in Dir::read_from(&self.descriptor).at(Operation::List, &self.path)? {
-            let entry = entry.at(Operation::List, &self.path)?;
+        for entry in Dir::read_from(&self.descriptor).at("list", &self.path)? {
+            let entry = entry.at("list", &self.path)?;
             let name = entry.file_name();
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
@@ -163,13 +162,13 @@ impl Directory {
 
     pub(crate) fn stat(&self, name: impl AsRef<OsStr>) -> Result<Option<Stat>> {
         let stat = |name: &OsStr| rustix::fs::statat(self, name, AtFlags::SYMLINK_NOFOLLOW);
-        self.unless_missing(Operation::Stat, name.as_ref(), stat)
+        self.unless_missing("look at", name.as_ref(), stat)
     }
 
     /// Returns a call's result on a name of this directory. `None`: missing.
     fn unless_missing<T>(
         &self,
-        operation: Operation,
+        operation: &'static str,
         name: &OsStr,
         call: impl FnOnce(&OsStr) -> rustix::io::Result<T>,
     ) -> Result<Option<T>> {
@@ -181,14 +180,14 @@ impl Directory {
 
     pub(crate) fn target(&self, name: impl AsRef<OsStr>) -> Result<PathBuf> {
         let target = plain(name.as_ref()).and_then(|name| rustix::fs::readlinkat(&self.descriptor, name, Vec::new()));
-        let target = target.at(Operation::ReadLink, self.path.join(name.as_ref()))?;
+        let target = target.at("read link", self.path.join(name.as_ref()))?;
         Ok(OsStr::from_bytes(target.to_bytes()).into())
     }
 
     /// Removes a file, or a symlink itself. Returns whether there was one.
     pub(crate) fn remove_file(&self, name: impl AsRef<OsStr>) -> Result<bool> {
         let remove = |name: &OsStr| rustix::fs::unlinkat(self, name, AtFlags::empty());
-        Ok(self.unless_missing(Operation::Remove, name.as_ref(), remove)?.is_some())
+        Ok(self.unless_missing("remove", name.as_ref(), remove)?.is_some())
     }
 
     pub(crate) fn remove(&self, entry: &DirectoryEntry) -> Result<()> {
@@ -200,7 +199,7 @@ impl Directory {
             below.remove(&inside)?;
         }
         let remove = |name: &OsStr| rustix::fs::unlinkat(self, name, AtFlags::REMOVEDIR);
-        self.unless_missing(Operation::Remove, &entry.name, remove).map(drop)
+        self.unless_missing("remove", &entry.name, remove).map(drop)
     }
 
     /// Makes the server's user own a name: a symlink itself, never its target.
@@ -209,13 +208,13 @@ impl Directory {
         let ids = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
         let given = plain(name.as_ref())
             .and_then(|name| rustix::fs::chownat(&self.descriptor, name, ids.0, ids.1, AtFlags::SYMLINK_NOFOLLOW));
-        given.at(Operation::ChangeOwner, self.path.join(name.as_ref()))
+        given.at("change the owner of", self.path.join(name.as_ref()))
     }
 
     pub(crate) fn give_itself(&self, account: Account) -> Result<()> {
         let Some((user, group)) = account.to_become() else { return Ok(()) };
         let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
-        rustix::fs::fchown(&self.descriptor, user, group).at(Operation::ChangeOwner, &self.path)
+        rustix::fs::fchown(&self.descriptor, user, group).at("change the owner of", &self.path)
     }
 }
 
@@ -240,7 +239,7 @@ pub(super) fn permissions(mode: u32) -> Mode {
 }
 
 /// Names the entry. Systems differ in their error for a symlink that is not followed.
-fn refused(operation: Operation, above: BorrowedFd<'_>, name: &OsStr, path: &Path, errno: Errno) -> Error {
+fn refused(operation: &'static str, above: BorrowedFd<'_>, name: &OsStr, path: &Path, errno: Errno) -> Error {
     let is_link = || {
         rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink)

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::error::{AtPath as _, Error, Operation, Result};
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::directory::Directory;
 
 const LOG: &str = "log";
@@ -27,7 +27,7 @@ pub(crate) fn path(slot: &Path) -> PathBuf {
 /// Opens a server's log, and keeps that file whatever takes its name.
 pub(crate) fn open(slot: &Path) -> Result<File> {
     let log = Directory::open(slot)?.file(LOG)?;
-    log.ok_or(std::io::ErrorKind::NotFound).at(Operation::Open, path(slot))
+    log.ok_or(std::io::ErrorKind::NotFound).at("open", path(slot))
 }
 
 /// Returns the log, or the beginning and the end of a very long one.

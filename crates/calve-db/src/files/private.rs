@@ -15,7 +15,7 @@ use rustix::process::geteuid;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::{AtPath as _, Error, Operation, Result};
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::account::Account;
 use crate::files::confined;
 use crate::files::directory::{Directory, permissions};
@@ -38,10 +38,10 @@ fn open_with(path: &Path, how: OFlags) -> Result<File> {
     // Without NONBLOCK, opening a FIFO would wait.
     let flags = how | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = sys::retry(|| rustix::fs::openat(CWD, path, flags, permissions(SECRET)));
-    let file = opened.at(Operation::Open, path)?;
-    let found = rustix::fs::fstat(&file).at(Operation::Open, path)?;
+    let file = opened.at("open", path)?;
+    let found = rustix::fs::fstat(&file).at("open", path)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-        return Err(Error::io(Operation::Open, path, std::io::Error::other("it is not a regular file")));
+        return Err(Error::io("open", path, std::io::Error::other("it is not a regular file")));
     }
     set_mode(&file, &found, SECRET, path)?;
     Ok(file.into())
@@ -55,18 +55,18 @@ pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<()> {
 fn replace_as(path: &Path, contents: &[u8], durability: Durability) -> Result<()> {
     let above = Directory::open(path.parent().unwrap_or(path))?;
     let name = path.file_name().unwrap_or_default();
-    replace_record(&above, name, durability, |file| file.write_all(contents)).at(Operation::Write, path)
+    replace_record(&above, name, durability, |file| file.write_all(contents)).at("write", path)
 }
 
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
-    fs_err::rename(from, to).at(Operation::Rename, from)
+    fs_err::rename(from, to).at("rename", from)
 }
 
 /// Exchanges two directories, so that `to` always exists. If the file system cannot, `put_aside` moves `to` away first.
 pub(crate) fn exchange(from: &Path, to: &Path, put_aside: impl FnOnce() -> Result<()>) -> Result<()> {
     match sys::exchange(from, to) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => put_aside().and_then(|()| rename(from, to)),
-        exchanged => exchanged.at(Operation::Rename, from),
+        exchanged => exchanged.at("rename", from),
     }
 }
 
@@ -74,19 +74,19 @@ pub(crate) fn exchange(from: &Path, to: &Path, put_aside: impl FnOnce() -> Resul
 pub(crate) fn read_json<D: DeserializeOwned>(path: &Path) -> Result<Option<D>> {
     let document = match fs_err::read(path) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
-        other => other.at(Operation::Read, path)?,
+        other => other.at("read", path)?,
     };
     serde_json::from_slice(&document).map(Some).map_err(|_| Error::RecordDamaged(path.to_path_buf()))
 }
 
 pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_vec_pretty(document).at(Operation::Write, path)?;
+    let text = serde_json::to_vec_pretty(document).at("write", path)?;
     replace(path, &text)
 }
 
 /// Writes a document that must survive a power failure whenever later writes to the disk do.
 pub(crate) fn write_json_to_disk(path: &Path, document: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_vec_pretty(document).at(Operation::Write, path)?;
+    let text = serde_json::to_vec_pretty(document).at("write", path)?;
     replace_as(path, &text, Durability::Synced)
 }
 
@@ -94,12 +94,12 @@ pub(crate) fn write_json_to_disk(path: &Path, document: &impl Serialize) -> Resu
 pub(crate) fn make_directory(path: &Path, mode: u32) -> Result<Directory> {
     match rustix::fs::mkdir(path, permissions(mode)) {
         Err(Errno::EXIST) => {}
-        made => made.at(Operation::CreateDirectory, path)?,
+        made => made.at("create directory", path)?,
     }
     let directory = Directory::open(path)?;
-    let found = rustix::fs::fstat(&directory).at(Operation::Stat, path)?;
+    let found = rustix::fs::fstat(&directory).at("look at", path)?;
     if found.st_uid != geteuid().as_raw() {
-        return Err(Error::io(Operation::Use, path, std::io::Error::other("this user does not own that directory")));
+        return Err(Error::io("use", path, std::io::Error::other("this user does not own that directory")));
     }
     set_mode(&directory, &found, mode, path)?;
     Ok(directory)
@@ -115,15 +115,15 @@ pub(crate) fn make_in(above: &Directory, name: impl AsRef<OsStr>) -> Result<Dire
 /// Keeps others from connecting to a new socket.
 pub(crate) fn hide_socket(path: &Path) -> Result<()> {
     // By path, because no descriptor would do. Other users cannot replace it in its directory.
-    rustix::fs::chmod(path, permissions(SECRET)).at(Operation::SetMode, path)
+    rustix::fs::chmod(path, permissions(SECRET)).at("set the mode of", path)
 }
 
 /// Lets a server's account enter a directory, or read a file, that stays this user's.
 pub(crate) fn share(what: impl AsFd, account: Account, path: &Path) -> Result<()> {
-    let found = rustix::fs::fstat(&what).at(Operation::ChangeGroup, path)?;
+    let found = rustix::fs::fstat(&what).at("change the group of", path)?;
     let Some((_, group)) = account.to_become() else { return Ok(()) };
     let group = Some(rustix::fs::Gid::from_raw(group));
-    rustix::fs::fchown(&what, None, group).at(Operation::ChangeGroup, path)?;
+    rustix::fs::fchown(&what, None, group).at("change the group of", path)?;
     let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
     set_mode(&what, &found, if is_directory { 0o710 } else { 0o640 }, path)
 }
@@ -131,7 +131,7 @@ pub(crate) fn share(what: impl AsFd, account: Account, path: &Path) -> Result<()
 pub(crate) fn write_shared(directory: &Directory, name: &str, text: &str, account: Account) -> Result<PathBuf> {
     let path = directory.path.join(name);
     let mut file = directory.create_new(name, SECRET)?;
-    file.write_all(text.as_bytes()).at(Operation::Write, &path)?;
+    file.write_all(text.as_bytes()).at("write", &path)?;
     share(&file, account, &path)?;
     Ok(path)
 }
@@ -150,7 +150,7 @@ pub(crate) fn give_tree(above: &Directory, name: &str, account: Account) -> Resu
 /// Locks a server's account out of a directory again.
 pub(crate) fn close(directory: &Directory) -> Result<()> {
     let path = &directory.path;
-    let found = rustix::fs::fstat(directory).at(Operation::Stat, path)?;
+    let found = rustix::fs::fstat(directory).at("look at", path)?;
     set_mode(directory, &found, CLOSED, path)
 }
 
@@ -158,7 +158,7 @@ fn set_mode(what: impl AsFd, found: &Stat, wanted: u32, path: &Path) -> Result<(
     if permissions(wanted) == Mode::from_raw_mode(found.st_mode) & permissions(PERMISSIONS) {
         return Ok(());
     }
-    rustix::fs::fchmod(what, permissions(wanted)).at(Operation::SetMode, path)
+    rustix::fs::fchmod(what, permissions(wanted)).at("set the mode of", path)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use crate::error::{AtPath as _, Operation, Result};
+use crate::error::{AtPath as _, Result};
 
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
@@ -10,7 +10,7 @@ const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 pub(crate) fn letters(length: usize) -> Result<String> {
     let mut bytes = vec![0_u8; length];
     let source = "/dev/urandom";
-    fs_err::File::open(source).and_then(|mut file| file.read_exact(&mut bytes)).at(Operation::Read, source)?;
+    fs_err::File::open(source).and_then(|mut file| file.read_exact(&mut bytes)).at("read", source)?;
     Ok(spelled(&bytes))
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use calve_core::RemovalWait;
 
-use crate::error::{AtPath as _, Operation, Result};
+use crate::error::{AtPath as _, Result};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private;
@@ -34,7 +34,7 @@ pub(crate) fn sockets(directory: &Path) -> PathBuf {
 }
 
 pub(crate) fn make(path: &Path, account: Account) -> Result<()> {
-    rustix::fs::mkdir(path, rustix::fs::Mode::RWXU).at(Operation::CreateDirectory, path)?;
+    rustix::fs::mkdir(path, rustix::fs::Mode::RWXU).at("create directory", path)?;
     private::share(&Directory::open(path)?, account, path)
 }
 

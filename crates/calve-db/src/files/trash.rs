@@ -8,7 +8,7 @@ use calve_core::options::Background;
 use calve_core::{CancelToken, RemovalWait, RemoveOptions};
 use fs_err as fs;
 
-use crate::error::{AtPath as _, Operation, Result, unless_cancelled};
+use crate::error::{AtPath as _, Result, unless_cancelled};
 
 /// The interval of looks at trash that another process deletes.
 const POLL: Duration = Duration::from_millis(10);
@@ -23,7 +23,7 @@ pub(crate) fn remove(path: &Path, wait: RemovalWait) -> Result<()> {
 }
 
 pub(crate) fn reap(directory: &Path) -> Result<()> {
-    let opened = fs::File::open(directory).at(Operation::OpenDirectory, directory)?;
+    let opened = fs::File::open(directory).at("open directory", directory)?;
     let report = calve_core::reap(opened.into_parts().0.into(), directory, Background::No, &CancelToken::default())?;
     report.failure.map_or(Ok(()), |error| Err(error.into()))
 }

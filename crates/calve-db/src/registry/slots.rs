@@ -11,7 +11,7 @@ use fs_err as fs;
 use rustix::fs::{CWD, FlockOperation, Mode};
 use rustix::io::Errno;
 
-use crate::error::{AtPath as _, EndReason, Error, Operation, Result, unless_cancelled};
+use crate::error::{AtPath as _, EndReason, Error, Result, unless_cancelled};
 use crate::files::home::Home;
 use crate::files::private;
 use crate::files::random;
@@ -46,7 +46,7 @@ pub(crate) fn reserve(home: &Home, name: &str) -> Result<RegistrySlot> {
     let path = home.servers.join(name);
     match rustix::fs::mkdir(&path, Mode::RWXU) {
         Err(Errno::EXIST) => return Err(Error::ServerExists(name.into())),
-        made => made.at(Operation::CreateDirectory, &path)?,
+        made => made.at("create directory", &path)?,
     }
     // Waits: a process that tests the lock holds it for a moment.
     let lock = take_lock(&path.join(LOCK))?;
@@ -65,7 +65,7 @@ pub(crate) fn lock_all(home: &Home) -> Result<File> {
 
 pub(crate) fn take_lock(path: &Path) -> Result<File> {
     let file = private::open(path)?;
-    sys::retry(|| rustix::fs::flock(&file, FlockOperation::LockExclusive)).at(Operation::Lock, path)?;
+    sys::retry(|| rustix::fs::flock(&file, FlockOperation::LockExclusive)).at("lock", path)?;
     Ok(file)
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn wait_unless(
     loop {
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK | Errno::INTR) => {}
-            locked => return locked.at(Operation::Lock, path),
+            locked => return locked.at("lock", path),
         }
         unless_cancelled(cancel)?;
         waiting()?;
@@ -137,8 +137,8 @@ pub(crate) fn slots(home: &Home) -> Result<Vec<PathBuf>> {
 
 /// Lists the directories in `directory`, which may be missing, in order.
 pub(crate) fn directories(directory: &Path) -> Result<Vec<PathBuf>> {
-    let listed = if_there(fs::read_dir(directory)).at(Operation::List, directory)?;
-    let entries = listed.into_iter().flatten().collect::<std::io::Result<Vec<_>>>().at(Operation::List, directory)?;
+    let listed = if_there(fs::read_dir(directory)).at("list", directory)?;
+    let entries = listed.into_iter().flatten().collect::<std::io::Result<Vec<_>>>().at("list", directory)?;
     let mut found: Vec<PathBuf> = entries.iter().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     found.sort();
     Ok(found)

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::engine::container::Container;
 use crate::engine::{Purpose, ServerProgram};
-use crate::error::{AtPath as _, Error, Operation, Result, unless_cancelled};
+use crate::error::{AtPath as _, Error, Result, unless_cancelled};
 use crate::files::random;
 use crate::files::runtime;
 use crate::registry::template::{self, DatabaseTemplate};
@@ -60,7 +60,7 @@ impl OwnedServer {
 
     /// Makes the supervisor end a command and its children if this process ends before them.
     pub fn tie(&self, command: &mut Command) -> Result<()> {
-        let talk = self.talk.get_ref().try_clone().at(Operation::Talk, "a socket")?;
+        let talk = self.talk.get_ref().try_clone().at("talk on", "a socket")?;
         sys::announce(command, talk, [r#"{"Command":"#, "}\n"]);
         Ok(())
     }
@@ -110,14 +110,14 @@ pub(crate) struct Starter<'a> {
 impl Starter<'_> {
     fn spawn(&self, input: Stdio) -> Result<(Child, BufReader<UnixStream>)> {
         let [program, arguments @ ..] = self.supervisor else {
-            return Err(Error::io(Operation::Start, "", rustix::io::Errno::INVAL));
+            return Err(Error::io("start", "", rustix::io::Errno::INVAL));
         };
-        let (here, there) = UnixStream::pair().at(Operation::Start, program)?;
+        let (here, there) = UnixStream::pair().at("start", program)?;
         // Dropped on return, with its copy of the child's socket: that would hide the child's death.
         let mut command = Command::new(program);
         command.args(arguments).current_dir("/").stdin(input);
         command.stdout(Stdio::from(OwnedFd::from(there))).stderr(Stdio::null());
-        Ok((command.spawn().at(Operation::Start, program)?, BufReader::new(here)))
+        Ok((command.spawn().at("start", program)?, BufReader::new(here)))
     }
 
     /// Syncs the file system of `path`. No signal ends that call, nor a process with a thread in it, so a child makes
@@ -132,7 +132,7 @@ impl Starter<'_> {
             Some(answer) => answer.into_result().map(drop),
             // Ctrl-C at a terminal may have ended that process, too.
             None if self.cancel.is_cancelled() => Err(Error::Interrupted),
-            None => Err(io::ErrorKind::UnexpectedEof).at(Operation::Sync, path),
+            None => Err(io::ErrorKind::UnexpectedEof).at("sync", path),
         }
     }
 }
@@ -170,7 +170,7 @@ pub(crate) fn run(home: &Home, spec: &mut Spec, slot: RegistrySlot, starter: &St
 
 /// Starts a supervisor and its server. `None`: try again without namespaces.
 fn attempt(home: &Home, spec: &Spec, slot: &RegistrySlot, starter: &Starter<'_>) -> Result<Option<OwnedServer>> {
-    let lock = slot.lock.try_clone().at(Operation::Lock, &slot.path)?;
+    let lock = slot.lock.try_clone().at("lock", &slot.path)?;
     let (mut child, mut talk) = starter.spawn(Stdio::from(lock))?;
     let answered = converse(&mut talk, &Order::Serve(Cow::Borrowed(spec)), starter.cancel);
     let gone = || Error::SupervisorGone(spec.record.server.name.clone());

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use crate::engine::container;
 use crate::engine::memory;
 use crate::engine::{self, Engine};
-use crate::error::{AtPath as _, Error, Operation, Result};
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::directory::Directory;
 use crate::files::trash;
 use crate::registry::Home;
@@ -169,15 +169,15 @@ pub fn delete_trash(swept: &ServerSweepReport, cancel: &CancelToken) -> Result<(
 /// Removes the notes of a run, which a template does not need.
 pub(crate) fn forget_run(slot: &Path) -> Result<()> {
     for name in [SOCKETS, container::NOTE, registry::RECORD, registry::BEGUN] {
-        if_there(fs::remove_file(slot.join(name))).at(Operation::Remove, slot.join(name))?;
+        if_there(fs::remove_file(slot.join(name))).at("remove", slot.join(name))?;
     }
     trash::remove(&slot.join("tmp"), RemovalWait::Yes)
 }
 
 /// Removes all of a slot but its data and lock. Code that ran in its server may have put links there.
 pub(crate) fn leave_data(slot: &Path) -> Result<()> {
-    for entry in fs::read_dir(slot).at(Operation::List, slot)? {
-        let entry = entry.at(Operation::List, slot)?;
+    for entry in fs::read_dir(slot).at("list", slot)? {
+        let entry = entry.at("list", slot)?;
         if entry.file_name() != registry::DATA && entry.file_name() != registry::LOCK {
             trash::remove(&entry.path(), RemovalWait::Yes)?;
         }

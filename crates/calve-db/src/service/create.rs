@@ -10,7 +10,7 @@ use super::data::{Donor, Service, ServiceWorktree, TURN, find, read, take_turn, 
 use super::run;
 use crate::engine;
 use crate::engine::address::Address;
-use crate::error::{AtPath as _, Error, Operation, Remedy, Result, unless_cancelled};
+use crate::error::{AtPath as _, Error, Remedy, Result, unless_cancelled};
 use crate::files::private::{self, CLOSED};
 use crate::files::random;
 use crate::files::trash;
@@ -116,11 +116,11 @@ pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &Can
     match &mut following {
         // A failure shows again in `finish`.
         Some((source, _)) => drop(source.catch_up(&clone, cancel)),
-        None => sys::sync_file_system(files).at(Operation::Sync, files)?,
+        None => sys::sync_file_system(files).at("sync", files)?,
     }
     unless_cancelled(cancel)?;
     let cloned = {
-        let _frozen = sys::freeze().at(Operation::HoldServer, files)?;
+        let _frozen = sys::freeze().at("hold the server of", files)?;
         if let Some((source, strategy)) = following
             && source.finish(&clone, cancel).unwrap_or(false)
         {

@@ -8,7 +8,7 @@ use rustix::fs::FlockOperation;
 
 use super::data::{REMOVING, Service, TURN, find, services, take_turn};
 use super::{LossRule, run};
-use crate::error::{AtPath as _, Operation, Result};
+use crate::error::{AtPath as _, Result};
 use crate::files::{private, trash};
 use crate::registry::{self, Home};
 
@@ -39,7 +39,7 @@ impl PendingRemoval {
 
     pub fn cancel(self) -> Result<()> {
         let path = self.service.slot.join(REMOVING);
-        fs::remove_file(&path).at(Operation::Remove, &path)
+        fs::remove_file(&path).at("remove", &path)
     }
 }
 

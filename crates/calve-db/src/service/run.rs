@@ -12,7 +12,7 @@ use super::data::{LOCK, ON_DISK, Service, take_turn};
 use super::position::is_written;
 use crate::engine::memory;
 use crate::engine::{Engine, Purpose, programs};
-use crate::error::{AtPath as _, Error, Operation, Remedy, Result, UnusableData, unless_cancelled};
+use crate::error::{AtPath as _, Error, Remedy, Result, UnusableData, unless_cancelled};
 use crate::files::directory::Directory;
 use crate::files::{private, runtime, trash};
 use crate::registry::{self, DATA, Home, Record, RegistrySlot};
@@ -169,7 +169,7 @@ fn take_lock(slot: &Path, name: &str, cancel: &CancelToken) -> Result<File> {
     let path = slot.join(LOCK);
     // Read-only, because processes that inherit it must not be able to write to it.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let lock = rustix::fs::open(&path, flags, Mode::empty()).at(Operation::Open, &path)?;
+    let lock = rustix::fs::open(&path, flags, Mode::empty()).at("open", &path)?;
     let started = Instant::now();
     registry::wait_unless(&lock, &path, cancel, || {
         let text = || format!("the data of `{name}` is still in use by a server that ended or is ending");
@@ -183,7 +183,7 @@ pub(crate) fn hold(spec: &Spec, engine: &dyn Engine, cancel: &CancelToken) -> Re
     let Some(files) = &spec.durable else { return Ok(None) };
     kill_orphans(files);
     let lock = take_lock(files, &spec.record.server.name, cancel)?;
-    rustix::io::fcntl_setfd(&lock, FdFlags::empty()).at(Operation::ShareLock, files)?;
+    rustix::io::fcntl_setfd(&lock, FdFlags::empty()).at("share the lock of", files)?;
     private::close(&Directory::open(files)?)?;
     memory::remove(engine, files, None);
     engine.scrub(&files.join(DATA))?;

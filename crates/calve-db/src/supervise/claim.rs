@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use super::{End, Supervisor, failed};
-use crate::error::{EndReason, Error, Operation, Result};
+use crate::error::{EndReason, Error, Result};
 use crate::registry::unix_now;
 use crate::server::messages::{Answer, Claim, send};
 use crate::server::standby;
@@ -48,7 +48,7 @@ impl Supervisor<'_> {
             let at = spec.slot.with_file_name(name);
             symlink(&spec.record.server.name, &at).map_err(|error| match error.kind() {
                 std::io::ErrorKind::AlreadyExists => Error::ServerExists(name.clone()),
-                _ => Error::io(Operation::Link, &at, error),
+                _ => Error::io("link", &at, error),
             })?;
             record.server.name.clone_from(name);
             link = Some(at);

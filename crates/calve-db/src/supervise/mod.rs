@@ -20,7 +20,7 @@ use calve_core::{CancelToken, RemovalWait};
 
 use crate::engine::address::Address;
 use crate::engine::{self, Engine, Refusal};
-use crate::error::{AtPath as _, EndReason, Error, Operation, Remedy, Result};
+use crate::error::{AtPath as _, EndReason, Error, Remedy, Result};
 use crate::files::directory::Directory;
 use crate::files::log;
 use crate::files::random;
@@ -53,12 +53,12 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &CancelToken) -> Result<(
     // Leaves the terminal and its signals.
     let _ = rustix::process::setsid();
     let mut starter = UnixStream::from(talk);
-    let failed = |error| Error::io(Operation::Talk, "a socket", error);
+    let failed = |error| Error::io("talk on", "a socket", error);
     let mut talk = BufReader::new(starter.try_clone().map_err(failed)?);
     let mut spec = match receive::<Order<'_>>(&mut talk).map_err(failed)? {
         None => return Ok(()),
         Some(Order::Sync(path)) => {
-            let synced = sys::sync_file_system(&path).at(Operation::Sync, &*path);
+            let synced = sys::sync_file_system(&path).at("sync", &*path);
             return send(&mut starter, &synced.map_or_else(Answer::failed, |()| Answer::Done)).map_err(failed);
         }
         Some(Order::Serve(spec)) => spec.into_owned(),

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use crate::error::{AtPath as _, Error, Operation, Result};
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::private;
 use crate::server::messages::{Answer, Request, send};
 use crate::sys;
@@ -30,9 +30,9 @@ struct Caller {
 
 impl Requests {
     pub(crate) fn listen(path: &Path) -> Result<Self> {
-        let socket = UnixListener::bind(path).at(Operation::Listen, path)?;
+        let socket = UnixListener::bind(path).at("listen at", path)?;
         private::hide_socket(path)?;
-        socket.set_nonblocking(true).at(Operation::Listen, path)?;
+        socket.set_nonblocking(true).at("listen at", path)?;
         Ok(Self { socket, callers: Vec::new() })
     }
 

@@ -18,7 +18,6 @@ use crate::error::Error;
 use crate::fetch::{Fetcher, GAP_BYTES, NEAR_BYTES, Run};
 use crate::frames::{Hash, hash};
 use crate::image::{ImageManifest, KEY, of_another_kind, read_image};
-use crate::operation::Operation;
 use crate::reference::Reference;
 use crate::registry::{Registry, RegistryOptions};
 use crate::spool::Spool;
@@ -110,7 +109,7 @@ impl<'a> DataImage<'a> {
         new_contents.add_blocks(new);
         check_room((parents.root(), data), 2, &new_contents)?;
         let written = fs_err::write(index_path, &compressed);
-        written.map_err(|error| Error::io(Operation::Write, index_path, error))?;
+        written.map_err(|error| Error::io("write", index_path, error))?;
         for directory in &index.directories {
             parents.make_directory(directory.path.as_bytes())?;
         }
@@ -189,7 +188,7 @@ impl Fill<'_> {
             None => parents.new_file(path)?,
         };
         let is_hole = cloned.is_none();
-        let failed = |error: io::Error| Error::io(Operation::Write, self.data.join(&file.path), error);
+        let failed = |error: io::Error| Error::io("write", self.data.join(&file.path), error);
         made.set_len(file.size()).map_err(failed)?;
         let mut taken = self.old.map(ChunkTaker::open).transpose()?;
         let mut missing = Vec::new();
@@ -268,7 +267,7 @@ impl Fill<'_> {
                 other => &mut other.insert((*file, parents.open_for_writing(path.as_bytes())?)).1,
             };
             let written = put(made, &contents, *place, *is_hole);
-            written.map_err(|error| Error::io(Operation::Write, self.data.join(path), error))?;
+            written.map_err(|error| Error::io("write", self.data.join(path), error))?;
             self.image.registry.options.progress.add(0, chunk.size.into());
         }
         Ok(true)

@@ -11,7 +11,6 @@ use crate::assemble::Parents;
 use crate::error::Error;
 use crate::image::divide;
 use crate::layer::{self, Layer};
-use crate::operation::Operation;
 use crate::reference::Reference;
 use crate::registry::{Registry, RegistryOptions};
 use crate::send::{self, PushReport, SentLayer};
@@ -82,13 +81,13 @@ impl DataTree {
         let mut waiting = vec![String::new()];
         while let Some(below) = waiting.pop() {
             let directory = data.join(&below);
-            let failed = |error: io::Error| Error::io(Operation::List, &directory, error);
+            let failed = |error: io::Error| Error::io("list", &directory, error);
             for entry in fs_err::read_dir(&directory).map_err(failed)? {
                 let entry = entry.map_err(failed)?;
                 let refused = |what| Error::DataNotPortable { path: entry.path(), what };
                 let name = entry.file_name().into_string().map_err(|_| refused("has a name that is not UTF-8"))?;
                 let path = if below.is_empty() { name } else { format!("{below}/{name}") };
-                let metadata = entry.metadata().map_err(|error| Error::io(Operation::Stat, entry.path(), error))?;
+                let metadata = entry.metadata().map_err(|error| Error::io("look at", entry.path(), error))?;
                 let mode = metadata.permissions().mode() & PERMISSIONS;
                 if metadata.is_dir() {
                     waiting.push(path.clone());
@@ -138,7 +137,7 @@ struct Push<'a> {
 
 impl Push<'_> {
     fn layer(&self, range: &Range<usize>) -> Result<(SentLayer, Vec<IndexedFile>), Error> {
-        let failed = |error: io::Error| Error::io(Operation::WriteLayer, self.data, error);
+        let failed = |error: io::Error| Error::io("write a layer of", self.data, error);
         let blob = Spool::new(Some(self.spool));
         let mut writer = LayerWriter::new(blob, chunk_bytes(self.found.bytes())).map_err(failed)?;
         if range.start == 0 {
@@ -150,7 +149,7 @@ impl Push<'_> {
             self.registry.options.cancel.check()?;
             let contents = parents.open_file(path.as_bytes())?;
             let written = writer.file(path, *mode, *size, contents);
-            let (offset, chunks) = written.map_err(|error| Error::io(Operation::Send, self.data.join(path), error))?;
+            let (offset, chunks) = written.map_err(|error| Error::io("send", self.data.join(path), error))?;
             files.push(IndexedFile { path: path.clone(), mode: *mode, layer: 0, offset, chunks });
             self.registry.options.progress.add(1, *size);
         }
@@ -159,7 +158,7 @@ impl Push<'_> {
     }
 
     fn index(&self, index: Index) -> Result<SentLayer, Error> {
-        let failed = |error: io::Error| Error::io(Operation::SendIndex, self.data, error);
+        let failed = |error: io::Error| Error::io("send the index of", self.data, error);
         let text = serde_json::to_string(&index).map_err(|error| failed(error.into()))?;
         if text.len() as u64 > LARGEST_INDEX_BYTES {
             return Err(Error::DataTooLarge(self.data.into()));

@@ -27,7 +27,6 @@ use crate::arrivals::Arrivals;
 use crate::credentials::{CredentialFiles, Credentials};
 use crate::error::{Error, RegistryRefusal};
 use crate::image::{Descriptor, MANIFEST_TYPE};
-use crate::operation::Operation;
 use crate::reference::{Reference, is_digest};
 use crate::spool::{Spool, digest};
 use crate::work::THREADS;
@@ -63,7 +62,7 @@ pub(crate) struct Registry<'a> {
 }
 
 struct Asked {
-    operation: Operation,
+    operation: &'static str,
     method: Method,
     url: Address,
     header: Option<(header::HeaderName, String)>,
@@ -112,7 +111,7 @@ impl<'a> Registry<'a> {
              application/vnd.docker.distribution.manifest.v2+json"
         );
         let header = Some((header::ACCEPT, accepted));
-        let asked = self.asked(Operation::ReadImage, Method::GET, &format!("manifests/{version}"), header)?;
+        let asked = self.asked("read the image", Method::GET, &format!("manifests/{version}"), header)?;
         let mut response = self.send(&asked, None)?;
         if response.status() == StatusCode::NOT_FOUND {
             return Err(self.refused(asked.operation, RegistryRefusal::NoImage));
@@ -130,13 +129,13 @@ impl<'a> Registry<'a> {
     pub(crate) fn put_manifest(&self, manifest: &mut Spool) -> Result<(), Error> {
         let header = Some((header::CONTENT_TYPE, MANIFEST_TYPE.to_owned()));
         let path = format!("manifests/{}", self.reference.version);
-        let asked = self.asked(Operation::StoreImage, Method::PUT, &path, header)?;
+        let asked = self.asked("store the image", Method::PUT, &path, header)?;
         let response = self.send(&asked, Some(manifest))?;
         self.expect(asked.operation, &response, &[StatusCode::CREATED, StatusCode::OK, StatusCode::ACCEPTED])
     }
 
     pub(crate) fn has_blob(&self, digest: &str) -> Result<bool, Error> {
-        let asked = self.asked(Operation::LookForPart, Method::HEAD, &format!("blobs/{digest}"), None)?;
+        let asked = self.asked("look for a part of the image", Method::HEAD, &format!("blobs/{digest}"), None)?;
         let response = self.send(&asked, None)?;
         if response.status() == StatusCode::NOT_FOUND {
             return Ok(false);
@@ -145,7 +144,7 @@ impl<'a> Registry<'a> {
     }
 
     pub(crate) fn put_blob(&self, blob: &mut Spool) -> Result<(), Error> {
-        let operation = Operation::StorePart;
+        let operation = "store a part of the image";
         let digest = blob.digest();
         let response = self.send(&self.asked(operation, Method::POST, "blobs/uploads/", None)?, None)?;
         self.expect(operation, &response, &[StatusCode::ACCEPTED])?;
@@ -193,7 +192,7 @@ impl<'a> Registry<'a> {
 
     /// Fetches the bytes that `spool` lacks, unchecked, past broken connections. `None`: the registry ignores ranges.
     pub(crate) fn part(&self, of: &Descriptor, bytes: &Range<u64>, mut spool: Spool) -> Result<Option<Spool>, Error> {
-        let operation = Operation::FetchPart;
+        let operation = "fetch a part of the image";
         let (size, is_whole) = (bytes.end - bytes.start, *bytes == (0..of.size));
         if spool.size > size {
             spool.restart()?;
@@ -240,7 +239,7 @@ impl<'a> Registry<'a> {
         }
         let ranges: Vec<_> = parts.iter().map(|bytes| format!("{}-{}", bytes.start, bytes.end - 1)).collect();
         let range = Some((header::RANGE, format!("bytes={}", ranges.join(","))));
-        let asked = self.asked(Operation::FetchParts, Method::GET, &format!("blobs/{}", of.digest), range)?;
+        let asked = self.asked("fetch parts of the image", Method::GET, &format!("blobs/{}", of.digest), range)?;
         let mut response = self.send(&asked, None)?;
         let kind = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let boundary = kind.and_then(multipart::boundary).map(str::to_owned);
@@ -285,7 +284,7 @@ impl<'a> Registry<'a> {
 
     fn asked(
         &self,
-        operation: Operation,
+        operation: &'static str,
         method: Method,
         path: &str,
         header: Option<(header::HeaderName, String)>,
@@ -318,7 +317,7 @@ impl<'a> Registry<'a> {
     /// Asks again while the registry is busy, or the connection breaks.
     fn persist(
         &self,
-        operation: Operation,
+        operation: &'static str,
         mut ask: impl FnMut() -> Result<Answer, Error>,
     ) -> Result<Response<Body>, Error> {
         let mut failures = 0;
@@ -368,7 +367,7 @@ impl<'a> Registry<'a> {
         }
     }
 
-    fn refused_address(&self, operation: Operation, fault: AddressFault) -> Error {
+    fn refused_address(&self, operation: &'static str, fault: AddressFault) -> Error {
         match fault {
             AddressFault::Invalid => self.wrong(&format!("an address that is not valid, to {operation}")),
             AddressFault::HasUserName => self.wrong(&format!("an address with a user name, to {operation}")),
@@ -377,7 +376,7 @@ impl<'a> Registry<'a> {
     }
 
     /// Answers a challenge. Returns true if there is a new authorization to try.
-    fn authorize(&self, operation: Operation, response: &Response<Body>) -> Result<bool, Error> {
+    fn authorize(&self, operation: &'static str, response: &Response<Body>) -> Result<bool, Error> {
         let challenges = response.headers().get_all(header::WWW_AUTHENTICATE);
         let challenges: Vec<_> = challenges.iter().filter_map(|value| Challenge::parse(value.to_str().ok()?)).collect();
         let bearer = challenges.iter().find(|challenge| challenge.scheme == "bearer");
@@ -394,7 +393,7 @@ impl<'a> Registry<'a> {
         Ok(is_new)
     }
 
-    fn token(&self, operation: Operation, challenge: &Challenge) -> Result<Option<String>, Error> {
+    fn token(&self, operation: &'static str, challenge: &Challenge) -> Result<Option<String>, Error> {
         let realm = challenge.value("realm").ok_or_else(|| self.wrong("it does not say where tokens are to be had"))?;
         // The credentials go there, so the address is checked.
         let place = self.base.leads_to(&realm).map_err(|fault| self.refused_address(operation, fault))?;
@@ -425,7 +424,7 @@ impl<'a> Registry<'a> {
         Ok(token.token.or(token.access_token))
     }
 
-    fn expect(&self, operation: Operation, response: &Response<Body>, good: &[StatusCode]) -> Result<(), Error> {
+    fn expect(&self, operation: &'static str, response: &Response<Body>, good: &[StatusCode]) -> Result<(), Error> {
         let status = response.status();
         if good.contains(&status) {
             return Ok(());
@@ -441,7 +440,7 @@ impl<'a> Registry<'a> {
         Err(self.refused(operation, refusal))
     }
 
-    fn refused(&self, operation: Operation, refusal: RegistryRefusal) -> Error {
+    fn refused(&self, operation: &'static str, refusal: RegistryRefusal) -> Error {
         Error::Refused { registry: self.reference.registry.clone(), operation, refusal }
     }
 
@@ -456,7 +455,7 @@ impl<'a> Registry<'a> {
         Ok(())
     }
 
-    fn network(&self, operation: Operation, error: &ureq::Error) -> Error {
+    fn network(&self, operation: &'static str, error: &ureq::Error) -> Error {
         self.broken(operation, self.reason(error))
     }
 
@@ -471,7 +470,7 @@ impl<'a> Registry<'a> {
         }
     }
 
-    fn broken(&self, operation: Operation, reason: String) -> Error {
+    fn broken(&self, operation: &'static str, reason: String) -> Error {
         // The message may have characters that a registry chose.
         let reason = reason.escape_debug().to_string();
         Error::Network { registry: self.reference.registry.clone(), operation, reason }

@@ -53,7 +53,7 @@ pub(crate) fn reap() -> Result<ReapReport, Error> {
 
 /// Supervises a database server. Stdin is the lock on the server's place; stdout is the starter's socket.
 pub(crate) fn supervise(cancel: &CancelToken) -> Result<(), calve_db::Error> {
-    let failed = |error| calve_db::Error::io(calve_db::Operation::Open, "/dev/stdin", error);
+    let failed = |error| calve_db::Error::io("open", "/dev/stdin", error);
     let lock = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
     let talk = io::stdout().as_fd().try_clone_to_owned().map_err(failed)?;
     calve_db::supervise(lock, talk, cancel)

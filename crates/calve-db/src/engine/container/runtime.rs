@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Engine;
 use crate::engine::programs::{self, Program};
-use crate::error::{AtPath as _, Error, Operation, Remedy, Result};
+use crate::error::{AtPath as _, Error, Remedy, Result};
 use crate::sys;
 
 /// The default runtimes, the best first.
@@ -206,7 +206,7 @@ fn ask(runtime: &Path, engine: Option<&str>, words: impl IntoIterator<Item = imp
     let mut command = Command::new(runtime);
     command.args(engine.into_iter().flat_map(|engine| ["--host", engine])).args(words);
     command.current_dir("/").env_clear().envs(environment()).stdin(Stdio::null());
-    let ran = output(command).at(Operation::Run, runtime)?;
+    let ran = output(command).at("run", runtime)?;
     let Some(output) = ran else {
         let said = format!("it did not answer within {} s", PATIENCE.as_secs());
         return Err(Error::Runtime { runtime: runtime.to_path_buf(), code: None, said });
@@ -245,7 +245,7 @@ fn find(names: &[&Path], search: &[PathBuf]) -> Result<Vec<PathBuf>> {
         let places = if name.components().count() > 1 { vec![PathBuf::new()] } else { search.to_vec() };
         places.iter().map(|place| place.join(name)).find(|path| path.is_file())
     };
-    names.iter().filter_map(first).map(|path| fs_err::canonicalize(&path).at(Operation::Find, path)).collect()
+    names.iter().filter_map(first).map(|path| fs_err::canonicalize(&path).at("find", path)).collect()
 }
 
 /// Finds a local image, and the server's program in it, by the first runtime in `names` that has the image. Fails if

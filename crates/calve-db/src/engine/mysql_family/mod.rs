@@ -22,7 +22,7 @@ use calve_core::internal::ShownPath;
 
 use crate::engine::address::{Address, environment, in_query};
 use crate::engine::connection::Connection;
-use crate::error::{Error, Operation, Remedy, Result};
+use crate::error::{Error, Remedy, Result};
 use crate::files::runtime;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -317,7 +317,7 @@ impl Engine for MysqlFamily {
     }
 
     fn connections(&self, address: &Address, _: &[u8], asked: u64) -> Result<u64> {
-        let failed = |error| Error::io(Operation::AskForGreeting, &address.socket, error);
+        let failed = |error| Error::io("ask for a greeting on", &address.socket, error);
         let connection = Connection::open(address, PATIENCE);
         let connection = connection.ok_or_else(|| failed(std::io::ErrorKind::ConnectionRefused.into()))?;
         // The greeting: length and sequence number (4 bytes), protocol version, server version (up to a zero byte), and

@@ -7,7 +7,7 @@ use calve_core::RemovalWait;
 use rustix::fs::{FileType, Stat};
 
 use crate::engine::{Version, numbers};
-use crate::error::{AtPath as _, Error, Operation, Result, UnusableData};
+use crate::error::{AtPath as _, Error, Result, UnusableData};
 use crate::files::confined;
 use crate::files::directory::{Directory, SMALL_BYTES};
 use crate::files::trash;
@@ -84,7 +84,7 @@ fn text(bytes: &[u8]) -> Option<(String, &[u8])> {
 fn head(data: &Directory) -> Result<Option<Head>> {
     let Some(file) = data.file(DUMP)? else { return Ok(None) };
     let mut bytes = Vec::new();
-    file.take(HEAD_BYTES).read_to_end(&mut bytes).at(Operation::Read, data.path.join(DUMP))?;
+    file.take(HEAD_BYTES).read_to_end(&mut bytes).at("read", data.path.join(DUMP))?;
     let no_dump = || Error::not_usable(&data.path, UnusableData::Incomplete(format!("`{DUMP}` is not a dump")));
     Head::read(&bytes).map(Some).ok_or_else(no_dump)
 }

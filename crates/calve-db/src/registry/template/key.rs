@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use globset::GlobBuilder;
 
-use crate::error::{AtPath as _, Error, Operation, Remedy, Result};
+use crate::error::{AtPath as _, Error, Remedy, Result};
 use crate::files::home::not_utf8;
 use crate::registry::template::manifest::names;
 
@@ -57,7 +57,7 @@ impl Key {
                 self.add(file.strip_prefix(directory).unwrap_or(&file).as_os_str().as_bytes());
                 let mut hasher = blake3::Hasher::new();
                 let read = fs_err::File::open(&file).and_then(|file| hasher.update_reader(file).map(drop));
-                read.at(Operation::Read, &file)?;
+                read.at("read", &file)?;
                 self.add(hasher.finalize().as_bytes());
             }
         }
@@ -69,7 +69,7 @@ impl Key {
         let mut files = Vec::new();
         below(directory, &mut files)?;
         for file in files {
-            let found = fs_err::symlink_metadata(&file).at(Operation::Stat, &file)?;
+            let found = fs_err::symlink_metadata(&file).at("look at", &file)?;
             self.add(file.as_os_str().as_bytes());
             self.add(format!("{} {}.{}", found.len(), found.mtime(), found.mtime_nsec()));
         }
@@ -78,7 +78,7 @@ impl Key {
 
     /// Adds inputs like [`Key::add_inputs`], but refuses links that lead out of `directory`.
     fn add_own_inputs(&mut self, patterns: &[String], directory: &Path) -> Result<()> {
-        let real = |path: &Path| fs_err::canonicalize(path).at(Operation::Find, path);
+        let real = |path: &Path| fs_err::canonicalize(path).at("find", path);
         let root = real(directory)?;
         for pattern in patterns {
             let plain = pattern.split('/').take_while(|part| !part.contains(['*', '?', '[', '{']));
@@ -128,7 +128,7 @@ fn matching(pattern: &str, directory: &Path) -> Result<Vec<PathBuf>> {
 fn below(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for name in names(directory)? {
         let path = directory.join(name);
-        let found = fs_err::symlink_metadata(&path).at(Operation::Stat, &path)?;
+        let found = fs_err::symlink_metadata(&path).at("look at", &path)?;
         if found.is_dir() {
             below(&path, files)?;
         } else if found.is_file() || path.is_file() {

@@ -7,7 +7,7 @@ use std::path::Path;
 use fs_err as fs;
 use rustix::fs::{FileType, Stat};
 
-use crate::error::{AtPath as _, Operation, Result};
+use crate::error::{AtPath as _, Result};
 use crate::files::confined;
 use crate::files::directory::Directory;
 use crate::files::private;
@@ -74,7 +74,7 @@ fn line(below: &Path, found: &Stat) -> Vec<u8> {
 
 pub(crate) fn names(directory: &Path) -> Result<Vec<OsString>> {
     let listed = fs::read_dir(directory).and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
-    let mut names: Vec<OsString> = listed.at(Operation::List, directory)?;
+    let mut names: Vec<OsString> = listed.at("list", directory)?;
     names.sort();
     Ok(names)
 }

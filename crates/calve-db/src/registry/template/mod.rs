@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::container::Image;
 use crate::engine::{Engine, ServerProgram};
-use crate::error::{AtPath as _, Error, Operation, Remedy, Result};
+use crate::error::{AtPath as _, Error, Remedy, Result};
 use crate::files::home::Home;
 use crate::files::private;
 use crate::files::random;
@@ -99,7 +99,7 @@ pub(crate) fn load(home: &Home, name: &str) -> Result<DatabaseTemplate> {
 fn without_document(slot: &Path, name: &str) -> Error {
     let document = slot.join(DOCUMENT);
     match fs::read(&document) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Error::io(Operation::Read, document, error),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Error::io("read", document, error),
         _ => {
             let what = match volumes(slot).join(" ") {
                 none if none.is_empty() => format!("its `{DOCUMENT}` is missing or damaged"),
@@ -145,7 +145,7 @@ pub(crate) fn hold(slot: &Path, engine: &dyn Engine, version: &str) -> Result<Fi
 /// Keeps a template's files while the returned lock is open.
 pub(crate) fn lock(slot: &Path) -> Result<File> {
     let lock = slots::open_lock(slot)?;
-    sys::retry(|| rustix::fs::flock(&lock, FlockOperation::LockShared)).at(Operation::Lock, slot)?;
+    sys::retry(|| rustix::fs::flock(&lock, FlockOperation::LockShared)).at("lock", slot)?;
     Ok(lock)
 }
 

@@ -23,7 +23,7 @@ pub(crate) use self::request::{LaunchRequest, Owners, ResetData};
 use crate::engine::container;
 use crate::engine::container::process::ServerProcess;
 use crate::engine::{Instance, ServerProgram, connection, memory};
-use crate::error::{AtPath as _, Error, Operation, Result};
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::directory::Directory;
 use crate::files::log;
 use crate::files::private::{self, CLOSED};
@@ -305,6 +305,6 @@ pub(crate) fn as_seen(wanted: &LaunchRequest<'_>) -> Result<ServerView> {
     }
     let at = wanted.directory.join(runtime::FILES);
     private::make_directory(&at, CLOSED)?;
-    sys::bind(wanted.files, &at).at(Operation::Mount, &at)?;
+    sys::bind(wanted.files, &at).at("mount", &at)?;
     Ok(ServerView { path: at, is_mount: true })
 }

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{SocketAddrV4, bind, getsockname, sockopt};
 
-use crate::error::{Error, Operation, Remedy, Result};
+use crate::error::{Error, Remedy, Result};
 use crate::sys;
 
 /// A port on 127.0.0.1, held for a server while this lives.
@@ -68,7 +68,7 @@ fn failed(wanted: u16, errno: Errno) -> Error {
             let text = format!("port {wanted} needs a privilege that this user does not have");
             Error::failed(text, Remedy::ChooseUnprivilegedPort)
         }
-        errno => Error::io(Operation::TakePort, "127.0.0.1", errno),
+        errno => Error::io("take a port of", "127.0.0.1", errno),
     }
 }
 

@@ -9,7 +9,7 @@ use super::request::LaunchRequest;
 use crate::engine::Instance;
 use crate::engine::container::process::ServerProcess;
 use crate::engine::container::{self, Container, volume};
-use crate::error::{AtPath as _, Error, Operation, Result};
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::directory::Directory;
 use crate::files::runtime;
 use crate::registry::DATA;
@@ -53,7 +53,7 @@ pub(super) fn start(
             program: program.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             places: vec![program.to_path_buf()],
         },
-        _ => Error::io(Operation::Start, program, error),
+        _ => Error::io("start", program, error),
     })?;
     Ok(ServerProcess::new(process, None))
 }
@@ -85,6 +85,6 @@ pub(super) fn start_in_container(
         account: None,
         own_processes: false,
     };
-    let process = sys::spawn(&launch).at(Operation::Start, &container.image.runtime)?;
+    let process = sys::spawn(&launch).at("start", &container.image.runtime)?;
     Ok(ServerProcess::new(process, Some(container.clone())))
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::request::LaunchRequest;
 use crate::engine::Refusal;
 use crate::engine::container::process::ServerProcess;
-use crate::error::{AtPath as _, Error, Operation, Result};
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private;
@@ -31,8 +31,8 @@ impl Notices {
     /// Listens in a server's runtime directory, which was renewed (`runtime::renew`) and is this user's.
     pub(crate) fn listen(directory: &Path, account: Account) -> Result<Self> {
         let path = directory.join(NOTICES);
-        let socket = UnixDatagram::bind(&path).at(Operation::Listen, &path)?;
-        socket.set_nonblocking(true).at(Operation::Listen, &path)?;
+        let socket = UnixDatagram::bind(&path).at("listen at", &path)?;
+        socket.set_nonblocking(true).at("listen at", &path)?;
         private::hide_socket(&path)?;
         Directory::open(directory)?.give(NOTICES, account)?;
         Ok(Self { socket, path })

@@ -19,7 +19,7 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::room::has_room;
-use crate::error::{AtPath as _, Error, Operation, Result};
+use crate::error::{AtPath as _, Error, Result};
 use crate::files::private;
 use crate::registry::template::DatabaseTemplate;
 use crate::registry::{self, Home, POOL_SUFFIX, Record, name, unix_now};
@@ -205,7 +205,7 @@ fn end(record: &Record) {
 /// Removes a pool and ends its standbys, even one that is just being started.
 pub(crate) fn remove(home: &Home, template: &str) -> Result<()> {
     let path = home.pool(template);
-    if if_there(fs::remove_file(&path)).at(Operation::Remove, &path)?.is_none() {
+    if if_there(fs::remove_file(&path)).at("remove", &path)?.is_none() {
         return Ok(());
     }
     let _filling = lock(home, template)?;

@@ -59,7 +59,7 @@ fn command(
     let failed = |source: std::io::Error| {
         let (program, kind) = (&arguments.command[0], source.kind());
         *not_started = Some(Failure::not_started(program, source));
-        calve_db::Error::io(calve_db::Operation::Run, program, kind)
+        calve_db::Error::io("run", program, kind)
     };
     server.tie(&mut command)?;
     command.stdin(Stdio::null()).stdout(output::for_command());
