@@ -141,7 +141,7 @@ fn the_parent_of_the_destination_is_read_only() {
         "hint: check the owner and mode of the directory that it is in (ls -ld), or run as its owner\n",
     ]);
     run("closed/new").fails(1).says(&["`closed", "Permission denied"]).hints();
-    // Excluding is advised for what is inside the source only.
+    // Excluding is advised for paths inside the source only.
     spot.tree("").dir("alone").mode("alone", 0o700);
     let alone = cp().args(["alone", "new"]).within(&spot).by_somebody_else(&reachable).fails(1).hints();
     assert!(!alone.stderr.contains("--exclude"), "{}", alone.stderr);

@@ -283,7 +283,7 @@ fn a_parent_that_cannot_be_written_to_or_is_sticky_stops_nothing_it_need_not() {
         assert!(spot.join("root's/a").exists());
     }
     nothing_left(&spot);
-    // A sticky directory protects what is not his own.
+    // A sticky directory protects entries of other users.
     spot.tree("").dir("tmp").mode("tmp", 0o1777);
     spot.tree("tmp/root's").file("a", b"1");
     let before = fingerprint(spot.join("tmp/root's"));

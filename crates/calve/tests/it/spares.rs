@@ -309,7 +309,7 @@ fn what_makes_no_sense_is_refused() {
         refused.says(&["the strategy `spare` cannot be used here\n  spare: there is no spare of this source"]);
     }
     place.spares(&["add", "--count", "0", "src"]).run().ended(2);
-    // Patterns of what is taken are told apart.
+    // Patterns of included entries are compared.
     let added = place.spares(&["add", "--exclude", "*.log", "--exclude", "!keep.log", "src"]).succeeds();
     added.says(&["1 of 1 spare ready, without `*.log`, with `keep.log`, in"]);
 }

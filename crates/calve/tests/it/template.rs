@@ -199,7 +199,7 @@ fn without_a_home_there_are_no_templates() {
     let ran = kept(&spot, ["template", "list"]).env("CALVE_HOME", "relative").fails(1);
     ran.says(&["CALVE_HOME is not an absolute path", "set CALVE_HOME to an absolute path"]);
     kept(&spot, ["cp", "@shop", "dst"]).env("CALVE_HOME", "relative").fails(1).says(&["CALVE_HOME"]);
-    // A home that is a file is told.
+    // The error names a home that is a file.
     spot.tree("").file("home", b"");
     let refused = kept(&spot, ["template", "list"]).fails(1);
     refused.says(&["home/templates`: Not a directory"]);

@@ -64,13 +64,13 @@ impl LeftMounts {
         let mut table = File::open("/proc/self/mountinfo")?;
         let needed: Vec<PathBuf> = needed.iter().map(|path| fs_err::canonicalize(path).unwrap_or_default()).collect();
         let is_needed = |point: &Path| point == SHARED_MEMORY || needed.iter().any(|path| path.starts_with(point));
-        // The kernel lets nobody unmount a single mount that a user namespace was made with.
+        // Mounts that a user namespace was made with are locked (mount_namespaces(7)).
         let mut spare = if geteuid().is_root() { mounts(&mut table)? } else { Vec::new() };
         spare.retain(|mount| !is_needed(&unescape(&mount[2])));
         Ok(Self { table, spare })
     }
 
-    /// Unmounts here what was unmounted there.
+    /// Unmounts here each mount that is gone there.
     pub(crate) fn follow(&mut self) {
         let mut fds = [PollFd::new(&self.table, PollFlags::PRI)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };

@@ -28,7 +28,7 @@ fn the_line_says_why_nothing_faster_was_possible() {
     let ran = cp().args(["src", "new"]).within(&spot).succeeds();
     assert_eq!(ran.stderr.lines().count(), 1);
     ran.says(&["by copy", "no snapshot: ", "no reflink: "]);
-    // No progress is shown where nobody watches.
+    // No progress is shown without a terminal.
     wide(spot.join("src"), 20_000);
     let ran = cp().args(["--verify", "--sync", "src", "newer"]).within(&spot).succeeds();
     assert_eq!(ran.stderr.lines().count(), 1);

@@ -70,7 +70,7 @@ fn a_clone_of_one_commit_wants_to_know_what_to_fetch() {
         "6",
         "from the commit that is there to the newest"
     );
-    // A dry run and a wrong place ask nobody.
+    // A dry run and a wrong place send no request.
     hosted.calve(&["clone", "-q", "--for", "dev", &hosted.url(), "dev"]).succeeds();
     let before = hosted.host.requests().len();
     let plan = hosted.calve(&["fetch", "-n", "--json", "-C", "dev"]).succeeds().json();

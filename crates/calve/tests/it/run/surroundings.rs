@@ -139,7 +139,7 @@ fn watches_see_what_the_command_does() {
     let ran = command.env("CALVE_HOME", spot.join("home")).succeeds();
     assert_eq!(ran.stdout, "new b a a\n");
     assert_eq!(left(&spot), [""; 0]);
-    // Copying much before a change takes a while, and is told.
+    // Copying much before a change takes a while, and the program says so.
     let big = fs_err::File::create(spot.join("tree/big")).unwrap();
     big.set_len(300 << 20).unwrap();
     run(&spot, &[], "echo >> big; echo >> a").succeeds().says(&[

@@ -160,7 +160,7 @@ fn a_database_is_the_same_after_a_push_and_a_pull() {
 #[test]
 fn a_program_that_moved_or_is_named_is_looked_at_again() {
     let Some(machines) = Machines::new(POSTGRES, "CREATE TABLE t AS SELECT 1 AS a") else { return };
-    // Nobody has pushed one for these files.
+    // No image of these files was pushed.
     fs_err::write(machines.spot.join("schema"), "1").unwrap();
     let missing = [
         "there is no template for these files: `",

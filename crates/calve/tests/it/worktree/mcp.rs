@@ -379,11 +379,7 @@ fn a_signal_ends_it_and_takes_back_what_was_being_made() {
     }
 }
 
-#[test]
-fn every_line_that_is_no_message_is_answered() {
-    let repo = Repo::anywhere();
-    let mut lines = Lines::with(&home(&repo), &[&repo.path]);
-    // Random ones have as many answers as requests.
+fn random_lines_have_as_many_answers_as_requests(lines: &mut Lines) {
     let params = json!({"name": "nosuch", "arguments": {}});
     let whole = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params}).to_string();
     let mut random = SplitMix64::new(7);
@@ -408,6 +404,13 @@ fn every_line_that_is_no_message_is_answered() {
         assert!(answers.iter().any(|answer| answer["id"] == "next"), "{shown}: {answers:?}");
         assert!(answers.iter().all(|answer| answer["error"]["code"].is_i64()), "{shown}: {answers:?}");
     }
+}
+
+#[test]
+fn every_line_that_is_no_message_is_answered() {
+    let repo = Repo::anywhere();
+    let mut lines = Lines::with(&home(&repo), &[&repo.path]);
+    random_lines_have_as_many_answers_as_requests(&mut lines);
     let call = |params: &str| format!(r#"{{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{params}}}"#);
     let long = "x".repeat(70_000);
     let cases = [

@@ -45,7 +45,7 @@ fn of_two_removals_at_once_one_says_that_the_other_was_faster() {
         assert!(told.iter().any(|told| second.stderr.contains(told)), "{}", second.stderr);
         assert_eq!(repo.git(["branch", "--list", "two"]), "");
     }
-    // Two branches for one place: one is told to name another.
+    // Of two branches for one place, one has to name another.
     for _ in 0..rounds(20) {
         let running = ["r/b", "r-b"].map(|branch| repo.calve(["add", "-q", branch]).start());
         let mut ended = running.map(RunningProgram::wait);
