@@ -33,7 +33,7 @@ fn a_server_without_filters_is_reported_and_may_be_refused() {
     // The depth is another matter, and the server cannot be required to do something that it was not asked for.
     hosted.calve(&["clone", "--require", "depth", "--for", "ci", &hosted.url(), "ci"]).succeeds();
     hosted.calve(&["clone", "--require", "depth", "--for", "dev", &hosted.url(), "none"]).fails(3).says(&[
-        "`--for ci` asks for a depth, `--for history` and `--for blobs` for a filter; or leave out the requirement",
+        "the purpose `ci` asks for a depth, `history` and `blobs` for a filter; or leave out the requirement",
     ]);
     hosted.spot.holds(&["history", "blobs", "ci"]);
 }
