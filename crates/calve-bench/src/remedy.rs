@@ -1,4 +1,4 @@
-//! Remedies for errors of a bench, in the words of the program that uses this library.
+//! Remedies for errors of a bench, in the words of the program, of which this library is a part.
 
 use strum::IntoStaticStr;
 
@@ -74,11 +74,4 @@ pub enum ProgramSource {
     Node,
     #[error("cargo install {0}")]
     Crate(&'static str),
-}
-
-impl Remedy {
-    /// Returns the stable name, for programs.
-    pub fn name(&self) -> &'static str {
-        self.into()
-    }
 }

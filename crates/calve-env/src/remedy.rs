@@ -1,4 +1,4 @@
-//! Remedies for errors, in the words of the `calve` program.
+//! Remedies for errors, in the words of the `calve` program, of which this library is a part.
 
 use std::path::PathBuf;
 

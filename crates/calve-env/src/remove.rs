@@ -106,7 +106,7 @@ fn hook(host: &dyn Host, worktree: &Worktree, options: &RemoveOptions) -> Result
         // An unreadable configuration has no hook to run, and must not prevent the removal.
         if Config::of_worktree(&worktree.path).is_ok_and(|config| config.hooks.pre_remove.is_some()) {
             let text =
-                "no hook was run: this worktree is from a pull request that is not trusted (`--trust` runs its hook)";
+                "no hook was run: this worktree is from a pull request that is not trusted; `--trust` runs its hook";
             host.report(Event::Note(text.into()));
         }
         return Ok(false);

@@ -1,4 +1,4 @@
-//! Remedies for errors, in the words of the `calve` program, the library's caller.
+//! Remedies for errors. The program has its own words for those that one of its commands or options offers.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub enum Remedy {
         "`git config --unset core.bare` makes them worktrees again; to set it for the bare repository alone, run `git config --worktree core.bare true`"
     )]
     UnsetBare,
-    #[error("`calve worktree add --help` lists the tables and keys that the file may have")]
+    #[error("correct that line of the file")]
     CorrectConfig,
     #[error("set `path` below `[worktree]` in `.calve.local.toml`, and keep git from tracking that file")]
     NamePlaceInLocalConfig,
@@ -37,19 +37,15 @@ pub enum Remedy {
 
     #[error("run it inside a git repository that has a commit, or make one with `git init`")]
     EnterRepository,
-    #[error("name the path of a worktree; `calve worktree list` shows them")]
+    #[error("name the path of a worktree")]
     EnterWorktree,
-    #[error(
-        "run it inside a worktree, or name one with `--from`; in a bare repository make the first one with `git worktree add`"
-    )]
+    #[error("run it inside a worktree, or name one; in a bare repository make the first one with `git worktree add`")]
     NameSource,
-    #[error("choose one from `calve worktree list`")]
+    #[error("name one that git lists")]
     NameListedWorktree,
-    #[error("name a linked worktree; `calve worktree list` shows them")]
+    #[error("name a linked worktree")]
     NameLinkedWorktree,
-    #[error(
-        "if you moved the worktree here, run `git worktree repair`; otherwise make a new one with `calve worktree add`"
-    )]
+    #[error("if you moved the worktree here, run `git worktree repair`; otherwise make a new one")]
     RepairOrAdd,
     #[error("run `git worktree repair` in it")]
     RepairWorktree,
@@ -61,25 +57,23 @@ pub enum Remedy {
     RepairMovedMain,
     #[error("run `git worktree repair` in it, or with that path, so that git lists its new place")]
     RepairLinkedPath,
-    #[error(
-        "`calve worktree prune` makes git forget it; if you moved the worktree, run `git worktree repair NEW-PATH` instead"
-    )]
+    #[error("pruning makes git forget it; if you moved the worktree, run `git worktree repair NEW-PATH` instead")]
     Prune,
     #[error(
         "if the worktree was moved, run `git worktree repair NEW-PATH`; otherwise mount that file system again; if it is gone for good, delete that record"
     )]
     MountPlace { mount_point: PathBuf, record: PathBuf },
-    #[error("if it is gone for good, `git worktree unlock` it, and `calve worktree prune` makes git forget it")]
+    #[error("if it is gone for good, `git worktree unlock` it, and pruning makes git forget it")]
     UnlockAndPrune,
     #[error(
-        "`calve worktree prune` makes git forget the entry and leaves the path alone; if you moved the worktree, run `git worktree repair NEW-PATH` instead"
+        "pruning makes git forget the entry and leaves the path alone; if you moved the worktree, run `git worktree repair NEW-PATH` instead"
     )]
     PruneOrRepair,
     #[error("`git worktree prune` makes git forget the one that is not there")]
     PruneDuplicate,
     #[error("check that you may read that path")]
     AllowReading,
-    #[error("use `git worktree add`, then `calve cp` for what git ignores")]
+    #[error("use `git worktree add`, then clone what git ignores")]
     AddWithGit,
     #[error("use `git worktree remove`, or `git worktree prune`")]
     RemoveWithGit,
@@ -94,26 +88,22 @@ pub enum Remedy {
 
     #[error("commit something first: a branch needs a commit")]
     CommitFirst,
-    #[error("leave `--base` out, and name the commit instead of BRANCH")]
+    #[error("leave the base out, and name the commit instead of the branch")]
     NameCommitAsBranch,
-    #[error("leave `--base` out to check it out as it is, or name another branch")]
+    #[error("leave the base out to check it out as it is, or name another branch")]
     DropBaseOrRename,
-    #[error("leave `--base` out")]
-    DropBase,
     #[error("`git log --all` shows the commits there are; `git fetch` gets new ones")]
     FindCommit,
     #[error("name one of them as it is written here, or have git prefer a remote: `git config checkout.defaultRemote {}`", ShownPath(.0))]
     NameRemote(String),
-    #[error("`{}` gets it if it is there; `--base HEAD` makes a new branch instead", fetching(.remote, .branch, *.is_followed))]
+    #[error("`{}` gets it if it is there", fetching(.remote, .branch, *.is_followed))]
     FetchBranch {
         remote: String,
         branch: String,
         /// The remote's refspecs include it.
         is_followed: bool,
     },
-    #[error(
-        "check the spelling, or fetch it first: `git fetch REMOTE NAME`, or `git fetch --tags`; `--base HEAD` makes a new branch of that name"
-    )]
+    #[error("check the spelling, or fetch it first: `git fetch REMOTE NAME`, or `git fetch --tags`")]
     FetchOrBase,
     #[error("name the branch; `git branch` lists them")]
     NameBranch,
@@ -123,11 +113,11 @@ pub enum Remedy {
     AddRemote,
     #[error("rename it (`git branch -m {} NEW`), then run this again", ShownPath(.0))]
     RenameBranch(String),
-    #[error("choose another name (`--base` says where it begins), or pass `--detach`")]
+    #[error("choose another name")]
     ChooseAnotherName,
-    #[error("work there, or name another branch; `--detach` checks out the commit without the branch")]
+    #[error("work there, or name another branch")]
     ChooseAnotherBranch,
-    #[error("`calve up` in it makes its ports and data, unless `calve worktree add` is still at work")]
+    #[error("make its ports and data, unless it is still being added")]
     FinishWorktree,
     #[error(
         "choose a name without spaces, without `..`, and without `-` at the beginning; git-check-ref-format(1) has all rules"
@@ -135,13 +125,13 @@ pub enum Remedy {
     CorrectBranchName,
     #[error("wait for it, or name another branch")]
     WaitOrChooseAnotherBranch,
-    #[error("finish that, or abandon it with `{}`; `--detach` checks out the commit without the branch", .0.abort())]
+    #[error("finish that, or abandon it with `{}`", .0.abort())]
     FinishElsewhere(UnfinishedOperation),
-    #[error("finish it or `git merge --abort`, or leave `--dirty` out")]
+    #[error("finish it or `git merge --abort`")]
     FinishMergeOrLeaveChanges,
-    #[error("commit or stash the change, or leave `--dirty` out")]
+    #[error("commit or stash the change")]
     CommitOrLeaveChanges,
-    #[error("name another place with `--path`, or remove what is there")]
+    #[error("name another place, or remove what is there")]
     ChooseAnotherPath,
     #[error("connect to the network, and run it again")]
     GoOnline,
@@ -150,7 +140,7 @@ pub enum Remedy {
     #[error("it was changed meanwhile: check what is there now")]
     CheckWorktree,
 
-    #[error("`calve worktree add` clones it file by file, which needs no conversion")]
+    #[error("adding a worktree clones it file by file, which needs no conversion")]
     AddWithoutConversion,
     #[error("move it away, or end the program that it belongs to; nothing is converted, and nothing is lost")]
     MoveAwayUncloned,
@@ -158,52 +148,46 @@ pub enum Remedy {
     StopWriters,
     #[error("end it, or change its directory: it would keep working in the old one")]
     LeaveDirectory,
-    #[error("another user owns it; root may remove it: sudo calve worktree remove {}", word(.0))]
+    #[error("another user owns it; root may remove it")]
     RemoveAsRoot(PathBuf),
 
-    #[error("`git worktree unlock` it first, or pass `-f`")]
+    #[error("`git worktree unlock` it first")]
     UnlockOrForce,
-    #[error("commit or stash them, or pass `-f` to lose them")]
+    #[error("commit or stash them")]
     CommitOrForce,
-    #[error("`calve worktree list` says what it is; move it away, or pass `-f`")]
-    MoveAwayOrForce,
-    #[error("keep a copy elsewhere, or run `git update-index --no-{} FILE` and commit it; `-f` discards it", .0)]
+    #[error("keep a copy elsewhere, or run `git update-index --no-{} FILE` and commit it", .0)]
     KeepHiddenOrForce(HidingMark),
-    #[error("finish it, or abandon it with `{}`; `-f` discards it", .0.abort())]
+    #[error("finish it, or abandon it with `{}`", .0.abort())]
     FinishOrForce(UnfinishedOperation),
-    #[error("keep them with `git branch NAME {}`, or pass `-f` to lose them", &.0[..12.min(.0.len())])]
+    #[error("keep them with `git branch NAME {}`", &.0[..12.min(.0.len())])]
     BranchOrForce(String),
     #[error(
-        "if you moved the worktree, run `git worktree repair NEW-PATH`; otherwise `git fsck --lost-found` in the repository finds what it had, and then `calve worktree remove -f` or `git worktree prune` forgets it"
+        "if you moved the worktree, run `git worktree repair NEW-PATH`; otherwise `git fsck --lost-found` in the repository finds what it had, and then `git worktree prune` forgets it"
     )]
     RecoverOrForget,
-    #[error(
-        "`calve worktree prune` forgets it, and keeps the data for `calve worktree add --data-from NAME`; `--lose-data` discards it"
-    )]
+    #[error("pruning forgets it, and keeps the data for another worktree")]
     PruneOrLoseData,
-    #[error("commit, push, finish or copy what you need of it; `-f` discards all of it")]
+    #[error("commit, push, finish or copy what you need of it")]
     SaveEachOrForce,
-    #[error("move those that you need out of the worktree; `-f` discards all of them")]
+    #[error("move those that you need out of the worktree")]
     MoveIgnoredOrForce,
-    #[error("keep the worktree, or lose its data: add `--lose-data` to this command")]
+    #[error("keep the worktree, or lose its data")]
     KeepDataOrForce,
-    #[error("`--older-than AGE`, such as 0h, removes it too")]
+    #[error("a smaller age removes it too")]
     GiveAge,
-    #[error("check what it is, and move it away; `-f` removes it")]
+    #[error("check what it is, and move it away")]
     MoveNestedOrForce,
-    #[error("commit and push them, or move it away; `-f` discards them")]
+    #[error("commit and push them, or move it away")]
     CommitNestedOrForce,
-    #[error("push them, or move it away; `-f` discards them")]
+    #[error("push them, or move it away")]
     PushNestedOrForce,
-    #[error("run `git worktree unlock` on it first, or pass `-f`")]
-    UnlockNestedOrForce,
-    #[error("keep them with `git branch NAME HEAD` in it; `-f` discards them")]
+    #[error("keep them with `git branch NAME HEAD` in it")]
     BranchNestedOrForce,
-    #[error("if it was moved, run `git worktree repair` in it, so that uncommitted work can be found; `-f` removes it")]
+    #[error("if it was moved, run `git worktree repair` in it, so that uncommitted work can be found")]
     RepairNestedOrForce,
-    #[error("`calve worktree remove` that one first, or pass `-f` to lose both")]
+    #[error("remove that worktree first")]
     RemoveInnerOrForce,
-    #[error("remove that one first; `-f` leaves it without a repository")]
+    #[error("remove that one first")]
     RemoveOtherOrForce,
 
     #[error(
@@ -212,9 +196,9 @@ pub enum Remedy {
     GiveUrl,
     #[error("give the name of the directory after the URL")]
     NameDirectory,
-    #[error("see `calve git --help`")]
+    #[error("leave out one of the options, or choose another value")]
     ReadHelp,
-    #[error("name another directory, or remove that one first (`calve rm`); `.` always counts as in use")]
+    #[error("name another directory, or remove that one first; `.` always counts as in use")]
     ChooseAnotherDirectory,
     #[error("install a newer git, or do without")]
     UpdateGitOrDoWithout,
@@ -222,11 +206,9 @@ pub enum Remedy {
         "the server would have sent everything; have it support filters (`uploadpack.allowFilter`), or leave out the requirement"
     )]
     AllowFiltersOrDropRequirement,
-    #[error("the server would have sent everything; clone by ssh, or leave out `--require depth`")]
+    #[error("the server would have sent everything; clone by ssh, or leave out the requirement")]
     ChooseTransportOrDropRequirement,
-    #[error(
-        "`--for ci` asks for a depth, `--for history` and `--for blobs` for a filter; or leave out the requirement"
-    )]
+    #[error("the purpose `ci` asks for a depth, `history` and `blobs` for a filter; or leave out the requirement")]
     ChoosePurposeOrDropRequirement,
     #[error("{0}")]
     Transfer(TransferFailure),
@@ -234,7 +216,7 @@ pub enum Remedy {
     CreateParent,
 
     #[error(
-        "remove worktrees that you no longer need, end programs that listen there, or choose another number in .calve.toml; then `calve env` in the worktree"
+        "remove worktrees that you no longer need, end programs that listen there, or choose another number in .calve.toml"
     )]
     FreePorts,
     #[error("remove it (`rm {}`): worktrees then get new ports", word(.0))]
@@ -250,13 +232,6 @@ fn fetching(remote: &str, branch: &str, is_followed: bool) -> String {
         false => format!("git remote set-branches --add {remote} {branch} && "),
     };
     format!("{follow}git fetch {remote} {branch}")
-}
-
-impl Remedy {
-    /// Returns the stable name, for programs.
-    pub fn name(&self) -> &'static str {
-        self.into()
-    }
 }
 
 /// An operation that git has begun, and keeps files for.

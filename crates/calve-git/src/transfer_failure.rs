@@ -29,13 +29,10 @@ pub enum TransferFailure {
     #[error("try again; if it persists, ask the server's administrator")]
     CutShort,
     /// The source's history is cut off, so that git would look for the rest without end.
-    #[error(
-        "`git fetch --unshallow` there fetches the missing history; new clones with `--for dev` or `--for ci` do without it"
-    )]
+    #[error("`git fetch --unshallow` there fetches the missing history")]
     SourceShallow,
-    /// With the options that need less space.
-    #[error("free some space; {0}")]
-    DiskFull(&'static str),
+    #[error("free some space")]
+    DiskFull { is_for_ci: bool },
     /// The server answered, and something failed here, such as a hook.
     #[error("see what git, or a hook that it ran, says above")]
     Here,
@@ -103,7 +100,7 @@ impl TransferFailure {
     /// Classifies the errors of git's processes, of which a hook's are none. `said` is the text of all that ran.
     pub(crate) fn new(errors: &[GitError], said: &str, asks_server: bool) -> Self {
         if DISK_FULL.iter().any(|words| said.contains(words)) {
-            return Self::DiskFull("`--for ci` and `--sparse` need less");
+            return Self::DiskFull { is_for_ci: false };
         }
         // git itself asks no server then: a long-running filter speaks the same protocol.
         let is_filter = |error: &GitError| error.is_outermost && error.format.contains("the remote end hung up");
@@ -124,7 +121,7 @@ impl TransferFailure {
 mod tests {
     use super::*;
 
-    const LESS: TransferFailure = TransferFailure::DiskFull("`--for ci` and `--sparse` need less");
+    const LESS: TransferFailure = TransferFailure::DiskFull { is_for_ci: false };
 
     fn failure(errors: &[(&str, &str)], said: &str) -> [TransferFailure; 2] {
         let error = |(format, text): &(&str, &str)| GitError {

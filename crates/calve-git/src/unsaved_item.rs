@@ -93,11 +93,10 @@ impl UnsavedItem {
                 Remedy::BranchOrForce(commits.commit.clone())
             }
             Self::Unpushed(_) => Remedy::PushNestedOrForce,
-            Self::Locked => Remedy::UnlockNestedOrForce,
+            Self::Locked => Remedy::UnlockOrForce,
             Self::RepositoryOf(_) => Remedy::RemoveOtherOrForce,
             Self::Orphaned(_) => Remedy::RepairNestedOrForce,
-            Self::InSubmodule(_) | Self::Unreadable(_) => Remedy::MoveNestedOrForce,
-            Self::Misplaced(_) => Remedy::MoveAwayOrForce,
+            Self::InSubmodule(_) | Self::Unreadable(_) | Self::Misplaced(_) => Remedy::MoveNestedOrForce,
             Self::Inside { item, .. } => match &**item {
                 Self::Uncommitted(_) => Remedy::CommitNestedOrForce,
                 Self::Commits(_) => Remedy::BranchNestedOrForce,

@@ -1,4 +1,4 @@
-//! Remedies for errors, in the words of the program that uses this library.
+//! Remedies for errors. The program has its own words for those that one of its commands or options offers.
 
 use strum::IntoStaticStr;
 
@@ -6,12 +6,13 @@ use strum::IntoStaticStr;
 #[strum(serialize_all = "snake_case")]
 pub enum Remedy {
     #[error(transparent)]
+    #[strum(transparent)]
     Core(calve_core::error::Remedy),
     #[error("name the image in full, such as ghcr.io/team/deps:main")]
     NameImage,
-    #[error("name only the tag of an image in the same repository, such as `--base main`")]
+    #[error("name only the tag of an image in the same repository, such as `main`")]
     NameTag,
-    #[error("leave out `--plain-http`; it is for a registry on this machine, such as 127.0.0.1:5000")]
+    #[error("leave out plain HTTP; it is for a registry on this machine, such as 127.0.0.1:5000")]
     UseEncryption,
     #[error("log in with an account that may: `docker login {0}` or `podman login {0}`")]
     LogIn(String),
@@ -22,7 +23,7 @@ pub enum Remedy {
     #[error("try again later")]
     TryLater,
     #[error(
-        "check the name and the port of the registry, and the network; a registry on this machine without encryption needs `--plain-http`"
+        "check the name and the port of the registry, and the network; a registry on this machine without encryption needs plain HTTP"
     )]
     CheckNetwork,
     #[error("look at the log of the registry, or of a proxy in front of it")]
@@ -31,36 +32,24 @@ pub enum Remedy {
         "look at the log of the registry, or of a proxy in front of it; if the image is damaged, delete it and its layers there, and push it again"
     )]
     ReplaceImage,
-    #[error("push a template there first, with `calve template push` or `calve db template push`")]
+    #[error("push a template there first")]
     PushTemplate,
-    #[error("pull it with `calve db template pull`")]
+    #[error("pull it as a template of a database")]
     PullDatabase,
-    #[error("pull it with `calve template pull`")]
+    #[error("pull it as a template of files")]
     PullFiles,
-    #[error("create the template, then run `calve template push --key` with the same files in the same order")]
+    #[error("create the template, then push it with a key of the same files in the same order")]
     PushWithKey,
-    #[error("create the template, then run `calve db template push --key` with the same files in the same order")]
+    #[error("create the template, then push it with a key of the same files in the same order")]
     PushDatabaseWithKey,
     #[error("make the template again without it")]
     RemakeWithoutEntry,
     #[error("make a template with less data")]
     RemakeSmaller,
-    #[error("pull it under another name with `--name NAME`")]
+    #[error("pull it under another name")]
     PullUnderAnotherName,
-    #[error(
-        "free some space there, or keep the template elsewhere: `--at DIRECTORY` for one of files, CALVE_HOME for a database"
-    )]
+    #[error("free some space there, or keep the template elsewhere")]
     FreeSpace,
     #[error("check the owner and mode of the path above, and the limits of your session (ulimit -a)")]
     CheckSystem,
-}
-
-impl Remedy {
-    /// Returns the stable name, for programs.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Core(remedy) => remedy.name(),
-            own => own.into(),
-        }
-    }
 }

@@ -105,7 +105,7 @@ impl From<&Error> for ErrorReceipt {
             path: about.map(path),
             operation,
             refused,
-            remedy: remedy.as_ref().map(Remedy::name),
+            remedy: remedy.as_ref().map(Into::into),
             ..Self::new(code, error.to_string(), remedy.as_ref().map(Remedy::to_string))
         }
     }

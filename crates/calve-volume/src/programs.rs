@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use calve_core::internal::ShownPath;
 
 use crate::error::{Error, Result};
-use crate::remedy::{Program, quoted};
+use crate::remedy::Program;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WayToRoot {
@@ -113,6 +113,15 @@ pub(crate) fn run_to_end(command: &mut Command) -> std::result::Result<(), (Opti
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
     Err((output.status.code(), if said.is_empty() { output.status.to_string() } else { said }))
+}
+
+fn quoted(word: &[u8]) -> Vec<u8> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%=".contains(byte);
+    if !word.is_empty() && word.iter().all(is_plain) {
+        return word.to_vec();
+    }
+    let escaped = word.split(|&byte| byte == b'\'').collect::<Vec<_>>().join(&br"'\''"[..]);
+    [b"'", &*escaped, b"'"].concat()
 }
 
 #[cfg(test)]

@@ -1,10 +1,8 @@
-//! Remedies for errors, in the words of the `calve` program, the library's caller.
+//! Remedies for errors. The program has its own words for those that one of its commands or options offers.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use calve_core::internal::ShownPath;
+use calve_core::internal::word;
 use strum::IntoStaticStr;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr)]
@@ -12,33 +10,31 @@ use strum::IntoStaticStr;
 pub enum Remedy {
     #[error("use at most 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit")]
     CorrectName,
-    #[error("choose another name, or mount that one: calve volume attach NAME")]
+    #[error("choose another name, or mount that one")]
     ChooseAnotherName,
-    #[error("`calve volume list` shows the volumes")]
+    #[error("check the name of the volume")]
     ListVolumes,
-    #[error("name a larger size, as in `--size 40G`")]
+    #[error("name a larger size")]
     NameLargerSize,
-    #[error("free some space there, or name a smaller size with `--size`")]
+    #[error("free some space there, or name a smaller size")]
     FreeSpaceOrNameSmallerSize,
     #[error(
-        "on btrfs and ZFS, clone without a volume; else keep it on ext4 or XFS (set CALVE_HOME), or pass `--sparse`: a full disk then makes it read-only"
+        "on btrfs and ZFS, clone without a volume; else keep it on ext4 or XFS (set CALVE_HOME), or make it sparse: a full disk then makes it read-only"
     )]
     MakeSparse,
     #[error("install it; most distributions have it in the package {}", .0.package())]
     InstallProgram(Program),
     #[error("as root, load the module: `modprobe {}`; a container has the kernel and the devices of its host", .0.module())]
     UseAnotherKernel(KernelFeature),
-    #[error("it has to be an empty directory of its own: make or empty it, or create a volume with `--at DIR`")]
+    #[error("it has to be an empty directory of its own: make or empty it, or create a volume elsewhere")]
     ChooseEmptyMountPoint,
-    #[error("`calve volume doctor {0}` shows all that is wrong with it")]
+    #[error("look for all that is wrong with it")]
     AskDoctor(String),
-    #[error("detach it first: calve volume detach {0}; `losetup -l` shows a loop device that Calve did not make")]
+    #[error("detach it first; `losetup -l` shows a loop device that Calve did not make")]
     Detach(String),
-    #[error(
-        "leave its directories and end those processes (`calve down` or `calve db stop NAME` ends a server), then try again"
-    )]
+    #[error("leave its directories and end those processes, then try again")]
     EndProcesses,
-    #[error("unmount it first: umount {}", ShownPath(OsStr::from_bytes(&quoted(.0.as_os_str().as_bytes()))))]
+    #[error("unmount it first: umount {}", word(.0))]
     Unmount(PathBuf),
     #[error("move that elsewhere first; only what was made with the volume is deleted")]
     MoveAway,
@@ -50,7 +46,7 @@ pub enum Remedy {
         "have its owner run this, without `sudo`: it asks before it runs `mount` as root; or set CALVE_HOME to a directory of your own"
     )]
     RunAsOwner,
-    #[error("have those commands run as root (`--print` prints them for a shell), then run this one again")]
+    #[error("have those commands run as root, then run this one again")]
     RunAsRoot,
     #[error("the kernel's log may have the reason (dmesg)")]
     ReadKernelLog,
@@ -100,20 +96,4 @@ impl Program {
             Self::Sudo => "sudo",
         }
     }
-}
-
-impl Remedy {
-    /// Returns the stable name, for programs.
-    pub fn name(&self) -> &'static str {
-        self.into()
-    }
-}
-
-pub(crate) fn quoted(word: &[u8]) -> Vec<u8> {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%=".contains(byte);
-    if !word.is_empty() && word.iter().all(is_plain) {
-        return word.to_vec();
-    }
-    let escaped = word.split(|&byte| byte == b'\'').collect::<Vec<_>>().join(&br"'\''"[..]);
-    [b"'", &*escaped, b"'"].concat()
 }

@@ -128,14 +128,12 @@ impl ToFailure for calve_git::Error {
             Self::Interrupted => INTERRUPTED,
             _ => FAILED,
         };
-        let remedy = self.remedy();
-        let hint = remedy.as_ref().map(wording::git::hint);
+        let (hint, remedy) = self.remedy().map(|remedy| (wording::git::hint(&remedy), remedy.into())).unzip();
         let (place, unsaved) = match self {
             Self::Unsaved { path: place, items, .. } => (Some(path(place)), Some(Vec::from_report(items))),
             _ => (None, None),
         };
         let receipt = ErrorReceipt::new(kind(code, ErrorCode::Git), self.to_string(), hint);
-        let remedy = remedy.map(|remedy| remedy.name());
         Failure::new(code, ErrorReceipt { path: place, unsaved, remedy, ..receipt })
     }
 }
@@ -152,14 +150,14 @@ impl ToFailure for RemoteError {
             Self::NotEmpty(path) => (&Error::DestinationExists(path.clone())).into(),
             Self::Other(calve_git::Error::Clone(error)) => error.into(),
             Self::Other(calve_git::Error::Io(error)) => ErrorReceipt::of_system(error, None),
-            Self::Git { trouble: TransferFailure::DiskFull(_), .. } => {
+            Self::Git { trouble: TransferFailure::DiskFull { .. }, .. } => {
                 ErrorReceipt::of_system(&io::ErrorKind::StorageFull.into(), None)
             }
             _ => ErrorReceipt::new(kind(code, ErrorCode::Git), String::new(), None),
         };
         let (message, remedy) = (self.to_string(), self.remedy());
-        let hint = Some(remedy.to_string());
-        Failure::new(code, ErrorReceipt { message, hint, remedy: Some(remedy.name()), ..receipt })
+        let hint = Some(wording::git::hint(&remedy));
+        Failure::new(code, ErrorReceipt { message, hint, remedy: Some(remedy.into()), ..receipt })
     }
 }
 
@@ -172,8 +170,7 @@ impl ToFailure for calve_db::Error {
             Self::Command { code, .. } => *code,
             _ => FAILED,
         };
-        let remedy = self.remedy();
-        let (hint, name) = (remedy.as_ref().map(wording::db::hint), remedy.as_ref().map(calve_db::Remedy::name));
+        let (hint, name) = self.remedy().map(|remedy| (wording::db::hint(&remedy), remedy.into())).unzip();
         Failure::in_words(code, ErrorCode::Db, self.to_string(), hint, name)
     }
 }
@@ -185,8 +182,7 @@ impl ToFailure for calve_oci::Error {
             Self::BadReference { .. } | Self::BadBase(_) | Self::NotLoopback(_) => USAGE,
             _ => FAILED,
         };
-        let remedy = self.remedy();
-        let (hint, name) = (remedy.as_ref().map(ToString::to_string), remedy.as_ref().map(calve_oci::Remedy::name));
+        let (hint, name) = self.remedy().map(|remedy| (wording::oci::hint(&remedy), remedy.into())).unzip();
         Failure::in_words(code, ErrorCode::Registry, self.to_string(), hint, name)
     }
 }
@@ -199,7 +195,8 @@ impl ToFailure for calve_volume::Error {
             _ => FAILED,
         };
         let remedy = self.remedy();
-        Failure::in_words(code, ErrorCode::Volume, self.to_string(), Some(remedy.to_string()), Some(remedy.name()))
+        let hint = Some(wording::volume::hint(&remedy));
+        Failure::in_words(code, ErrorCode::Volume, self.to_string(), hint, Some(remedy.into()))
     }
 }
 
@@ -226,7 +223,7 @@ impl ToFailure for calve_bench::BenchError {
             Self::Failed { remedy, .. } => (FAILED, remedy),
             Self::Usage { remedy, .. } => (USAGE, remedy),
         };
-        Failure::in_words(code, ErrorCode::Other, self.to_string(), Some(remedy.to_string()), Some(remedy.name()))
+        Failure::in_words(code, ErrorCode::Other, self.to_string(), Some(remedy.to_string()), Some(remedy.into()))
     }
 }
 

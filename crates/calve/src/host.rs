@@ -11,6 +11,7 @@ use calve_env::{Event, Host};
 use calve_git::hooks::Hook;
 
 use crate::failure::with_hint;
+use crate::wording::fitting::fitting;
 use crate::{consent, home, output, reaper, sys};
 
 pub(crate) struct Program;
@@ -67,7 +68,7 @@ impl Host for Program {
 
     fn report(&self, event: Event<'_>) {
         match event {
-            Event::Note(text) => output::note(&text),
+            Event::Note(text) => output::note(&fitting(text)),
             Event::Warning(text) => output::warn(&text),
             Event::Failure(effect, error) => output::warn(&format!("{effect}: {}", with_hint(&error))),
             Event::Template { name, event } => say_building(name, event),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use strum::IntoStaticStr;
 
-/// The user's next step.
+/// The user's next step. It converts into its stable name, for programs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr, serde::Serialize, serde::Deserialize)]
 #[strum(serialize_all = "snake_case")]
 pub enum Remedy {
@@ -26,9 +26,7 @@ pub enum Remedy {
     CloneAnotherKind,
     #[error("free some space, or clone within one file system that shares data (`probe(src, dst)` tells)")]
     FreeSpaceOrShare(PathBuf),
-    #[error(
-        "try again while nothing writes to the source, which has to be on ext4, XFS or btrfs; or leave out `require`"
-    )]
+    #[error("try again while nothing writes to the source, which has to be on ext4, XFS or btrfs; or drop `require`")]
     KeepSourceStill,
     #[error("call `probe(src, dst)` to see what would make it possible, or leave out the requirement")]
     ProbeOrDropRequirement,
@@ -54,7 +52,7 @@ pub enum Remedy {
     GiveRelativePaths,
     #[error("name a regular file, or remove what is there first")]
     NameRegularFile,
-    #[error("keep clones of it ready (spares), which are handed over in milliseconds")]
+    #[error("keep clones of it ready, which are handed over in milliseconds")]
     KeepSpares(PathBuf),
     #[error("clone it without a spare")]
     CloneWithoutSpare,
@@ -82,7 +80,7 @@ pub enum Remedy {
     ChooseTemplateName,
     #[error("set CALVE_HOME to an absolute path")]
     SetHome,
-    #[error("check the name of the template; a path that begins with @ is written ./@NAME")]
+    #[error("check its name; write ./@NAME for a path that begins with @")]
     ListTemplates,
     #[error("refresh the template, or remove it first")]
     RefreshOrRemoveTemplate(String),
@@ -96,9 +94,9 @@ pub enum Remedy {
     VerifyTemplate(String),
     #[error("name a directory outside of the source to keep it in")]
     KeepTemplateElsewhere,
-    #[error("leave it out of the template, or clear that bit or attribute in the source and refresh the template")]
+    #[error("leave it out, or clear that bit or attribute in the source and refresh")]
     LeaveOutOfTemplate,
-    #[error("receive it on a file system that keeps modes, times and extended attributes, or send the template again")]
+    #[error("pull to a file system that keeps modes, times and extended attributes, or push the template again")]
     SendTemplateAgain,
     #[error("name a directory")]
     NameDirectory,
@@ -131,7 +129,7 @@ pub enum Remedy {
     ChooseWritableFileSystem,
     #[error("raise the limit of open files (ulimit -n 4096)")]
     RaiseOpenFiles,
-    #[error("the system has too many open files: end some programs, or raise its limit")]
+    #[error("the system has too many open files: end some programs, or raise the limit")]
     RaiseSystemOpenFiles,
     #[error("free some memory")]
     FreeMemory,
@@ -180,11 +178,4 @@ pub enum Remedy {
     CloneIntoSubvolume,
     #[error("run as its owner")]
     RunAsOwner,
-}
-
-impl Remedy {
-    /// Returns the stable name, for programs.
-    pub fn name(&self) -> &'static str {
-        self.into()
-    }
 }

@@ -1,4 +1,4 @@
-//! Remedies for errors, in the words of the program, which uses this library.
+//! Remedies for errors. The program has its own words for those that one of its commands or options offers.
 
 use std::path::PathBuf;
 
@@ -10,6 +10,7 @@ use strum::IntoStaticStr;
 #[strum(serialize_all = "snake_case")]
 pub enum Remedy {
     #[error(transparent)]
+    #[strum(transparent)]
     Engine(calve_core::error::Remedy),
     #[error("check the path and the disk, then try again")]
     CheckPath,
@@ -23,41 +24,39 @@ pub enum Remedy {
     ChooseHome,
     #[error("set CALVE_HOME to a directory with a shorter path")]
     ShortenHome,
-    #[error("see `calve db template list`, or create it: calve db template create {0} --engine …")]
+    #[error("create it first")]
     CreateTemplate(String),
-    #[error("try again when `calve db template create` has finished")]
+    #[error("try again when it is complete")]
     WaitForBuild,
-    #[error("create it again: calve db template create {0} --rebuild …")]
+    #[error("create it again")]
     RebuildTemplate(String),
-    #[error("pull it again: calve db template pull --name {name} {origin}")]
+    #[error("pull it again")]
     PullTemplate { name: String, origin: String },
-    #[error(
-        "install that version; if its directory is another one, pull it again: calve db template pull --server-bin DIR --name {name} {origin}"
-    )]
+    #[error("install that version; if its directory is another one, pull it again")]
     PullForVersion { name: String, origin: String },
-    #[error("choose another name, remove it with `calve db template remove {0}`, or replace it with `--rebuild`")]
+    #[error("choose another name, remove it, or replace it")]
     ReplaceTemplate(String),
-    #[error("see `calve db list`")]
+    #[error("check the name of the server")]
     ListServers,
-    #[error("choose another name, or stop it: calve db stop {0}")]
+    #[error("choose another name, or stop it")]
     StopServer(String),
-    #[error("end it, and try again: `calve down` in its worktree, or `calve db stop {0}` if it is not a service's")]
+    #[error("end it, and try again")]
     EndServer(String),
-    #[error("try again, go back to a mark, or stop it: calve db reset {0}")]
+    #[error("try again, go back to a mark, or stop it")]
     ResetServer(String),
-    #[error("read the last lines of its log: calve db logs {0}")]
+    #[error("read the last lines of its log")]
     ReadLog(String),
-    #[error("save what you need of it, then stop it: calve db stop {0}")]
+    #[error("save what you need of it, then stop it")]
     RestartServer(String),
-    #[error("move CALVE_HOME back, or end the server: `calve db stop`, for a service `calve down --force`")]
+    #[error("move CALVE_HOME back, or end the server")]
     MoveHomeBack,
     #[error("start a new server from a template, and stop this one")]
     StartNewServer,
     #[error("make that template again with the service's engine, or give the service another name")]
     NameServiceAnew,
-    #[error("install the server, or name its directory with `--server-bin`, or an image with `--image`")]
+    #[error("install the server, or name its directory, or an image")]
     InstallServer,
-    #[error("install podman or docker, or name its program with `--runtime`")]
+    #[error("install podman or docker, or name its program")]
     InstallRuntime,
     #[error(
         "install the database server here (Homebrew, apt) and use no image, or use podman or a Docker engine that runs as root on this machine"
@@ -71,11 +70,11 @@ pub enum Remedy {
     CheckRuntime(PathBuf),
     #[error("pull it, or name one that is here: {} pull {image}", .runtime.display())]
     PullImage { runtime: PathBuf, image: String },
-    #[error("name an image of that engine for this machine with `--image`")]
+    #[error("name an image of that engine for this machine")]
     ChooseImage,
-    #[error("install a supported version, or name its directory with `--server-bin`")]
+    #[error("install a supported version, or name its directory")]
     ChooseSupportedVersion,
-    #[error("install that version of the server; name its directory with `--server-bin`, or an image with `--image`")]
+    #[error("install that version of the server; name its directory, or an image")]
     ChooseMatchingVersion,
     #[error("the lines above are the last that it wrote")]
     ReadOutput,
@@ -89,7 +88,7 @@ pub enum Remedy {
     ConnectToServer,
     #[error("move that line to a group of its own, such as [clientprod] for `mariadb --defaults-group-suffix=prod`")]
     MoveOption,
-    #[error("mark it, and create the template from the mark: calve db mark {0} NAME, then `--from-mark {0}:NAME`")]
+    #[error("mark it, and create the template from the mark")]
     MarkServer(String),
     #[error("shut its server down cleanly, then try again")]
     ShutDownSource,
@@ -101,7 +100,7 @@ pub enum Remedy {
     CopyToOnePlace,
     #[error("drop it first: a mark contains only the server's data directory")]
     DropOutside,
-    #[error("run this as the owner of that directory, or name a copy that you may read with `--from`")]
+    #[error("run this as the owner of that directory, or name a copy that you may read")]
     ReadAsOwner,
     #[error("name a process that runs")]
     NameRunningProcess,
@@ -113,45 +112,34 @@ pub enum Remedy {
     MakeRuntimeRoots,
     #[error("set XDG_RUNTIME_DIR to a directory of your own with a short path, or remove what is in the way")]
     ChooseRuntime,
-    #[error("leave `--strategy` out: the best one is then taken")]
+    #[error("leave the strategy out: the best one is then taken")]
     DropStrategy,
-    #[error("run `calve db gc`, then try again")]
+    #[error("try again when what it left has been cleaned up")]
     Sweep,
-    #[error("name one with `--engine`")]
+    #[error("name one")]
     NameEngine,
-    #[error("name either `--from` or `--base`")]
+    #[error("name either a data directory or a base")]
     NameOneSource,
     #[error("create one of these accounts: {}", .0.join(", "))]
     CreateAccount(Vec<String>),
-    #[error("see `calve db marks {0}`")]
+    #[error("check the name of the mark")]
     ListMarks(String),
-    #[error("choose another name, or remove it: calve db unmark {server} {mark}")]
+    #[error("choose another name, or remove it")]
     RemoveMark { server: String, mark: String },
-    #[error(
-        "free some space on its disk and try again; `calve down --force` ends it and loses what it could not write"
-    )]
+    #[error("free some space on its disk and try again")]
     ForceStop,
-    #[error("a client changed its password or users: undo that; `calve down --force` ends a service as it is")]
+    #[error("a client changed its password or users: undo that")]
     RestoreAccess,
-    #[error("end it with `calve down --force`, which loses what it cannot write")]
+    #[error("end it by force, which loses what it cannot write")]
     StopAnyway,
-    #[error("keep the worktree, or lose its data: add `--lose-data` to this command")]
+    #[error("keep the worktree, or lose its data")]
     ForceRemoval,
     #[error("try again in a moment")]
     TryAgain,
     #[error("name a template that was made without an image")]
     ChooseProgramTemplate,
-    #[error("start a server of its own for that: calve db start TEMPLATE")]
+    #[error("start a server of its own for that")]
     StartThrowaway,
-    #[error("see `calve db --help`")]
+    #[error("correct the request")]
     ReadHelp,
-}
-
-impl Remedy {
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Engine(remedy) => remedy.name(),
-            own => own.into(),
-        }
-    }
 }

@@ -110,9 +110,7 @@ fn a_template_that_is_being_built() {
     let go = world.path().join("go");
     let first = build(&[]);
     wait();
-    world
-        .db(["start", "p"])
-        .fails(1, &["`p` is still being built", "hint: try again when `calve db template create` has finished\n"]);
+    world.db(["start", "p"]).fails(1, &["`p` is still being built", "hint: try again when it is complete\n"]);
     fs::write(&go, "").unwrap();
     assert!(first.wait_with_output().unwrap().status.success());
     // Built again: until it is there, the old one is used.

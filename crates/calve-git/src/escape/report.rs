@@ -72,9 +72,9 @@ pub enum Explanation {
     HashesRemoved,
     #[error("it leads to what it led to before: `{}`", ShownPath(.0))]
     SameTarget(PathBuf),
-    #[error("only this link has that name here; remove it, then clone its target with `calve cp`")]
+    #[error("only this link has that name here; remove it, then clone its target")]
     NoOtherTarget,
-    #[error("there is no `{}` in this worktree; clone it here with `calve cp`, or remove the link", ShownPath(.0))]
+    #[error("there is no `{}` in this worktree; clone it here, or remove the link", ShownPath(.0))]
     TargetMissing(PathBuf),
     #[error("the new path has characters that are special in this file; recreate it with the tool that wrote it")]
     Unwritable,
@@ -84,10 +84,7 @@ pub enum Explanation {
     LineTooLong,
     #[error("git tracks it, so a repair would be a change to commit; change it in the project")]
     Tracked,
-    #[error(
-        "`{}` could not be changed: {reason}; free what holds it, then run `calve worktree check --fix`",
-        ShownPath(path)
-    )]
+    #[error("`{}` could not be changed: {reason}; free what holds it, then repair this tree again", ShownPath(path))]
     Unchangeable {
         /// Below the new tree.
         path: PathBuf,
@@ -102,7 +99,7 @@ pub enum Explanation {
     #[error("the build script's output names the other tree: cargo runs the script again")]
     ScriptRunsAgain,
     #[error(
-        "git works on another worktree's index here; if that one was moved here, run `git worktree repair`, else make this worktree with `calve worktree add`"
+        "git works on another worktree's index here; if that one was moved here, run `git worktree repair`, else add this worktree anew"
     )]
     IndexOfAnother,
     #[error("`git submodule update --init` recreates the submodule when its directory is empty")]

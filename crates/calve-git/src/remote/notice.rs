@@ -43,10 +43,10 @@ impl Notice {
     pub(crate) fn new(code: NoticeCode, message: impl Into<String>) -> Notice {
         let remedy = match code {
             NoticeCode::FilterIgnored => {
-                "; the server has to have `uploadpack.allowFilter` set; `--require filter` fails instead"
+                "; the server has to have `uploadpack.allowFilter` set; requiring `filter` fails instead"
             }
             NoticeCode::DepthIgnored => {
-                "; the server, or a proxy before it, does not support shallow clones; `--require depth` fails instead"
+                "; the server, or a proxy before it, does not support shallow clones; requiring `depth` fails instead"
             }
             NoticeCode::NoHead => "; see `git branch -r`",
             NoticeCode::CredentialsNotStored => "; later fetches need a credential helper (gitcredentials(7))",

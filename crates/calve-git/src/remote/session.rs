@@ -138,8 +138,8 @@ impl Session<'_> {
         let said = if text.is_empty() { SILENCE.to_owned() } else { text };
         let asks_server = ["clone", "fetch", "ls-remote"].iter().any(|word| step.arguments[0] == *word);
         let trouble = match TransferFailure::new(errors, &said, asks_server) {
-            TransferFailure::DiskFull(_) if self.makes == Some(Purpose::Ci) => {
-                TransferFailure::DiskFull("`--sparse` with fewer directories needs less")
+            TransferFailure::DiskFull { .. } => {
+                TransferFailure::DiskFull { is_for_ci: self.makes == Some(Purpose::Ci) }
             }
             known => known,
         };

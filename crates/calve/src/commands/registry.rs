@@ -13,8 +13,8 @@ use calve_receipt::{ErrorCode, PullFields, PushFields};
 
 use crate::cli::registry::{PullOptions, PushOptions};
 use crate::failure::{Failure, REFUSED};
-use crate::output;
 use crate::progress_bar::watched;
+use crate::{output, wording};
 
 pub(super) fn push(
     given: &PushOptions,
@@ -58,7 +58,7 @@ impl<'a> Pull<'a> {
             return error.into();
         }
         let text = format!("there is no template for these files: `{}`", self.reference);
-        Failure::in_words(REFUSED, ErrorCode::Other, text, Some(push.to_string()), Some(push.name()))
+        Failure::in_words(REFUSED, ErrorCode::Other, text, Some(wording::oci::hint(push)), Some(push.into()))
     }
 
     /// Reports the result, with `amount` as the template's size, and the image's digest and whether it was here already.

@@ -6,7 +6,7 @@ use calve_core::error::Remedy;
 use calve_core::template::Templates;
 use calve_volume::Volumes;
 
-use super::{LARGER_HOME, is_below_home, word};
+use super::{LARGER_HOME, is_below_home, reworded, word};
 
 /// Returns the user's hint, as one sentence without a full stop.
 pub(crate) fn hint(remedy: &Remedy) -> String {
@@ -34,46 +34,26 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::VerifyTemplate(name) => {
             format!("`calve template verify {name}` shows what differs; `calve template refresh {name}` rebuilds it")
         }
-        Remedy::KeepSpares(source) => {
-            format!("keep clones of it ready, which are handed over in milliseconds: calve spares add {}", word(source))
-        }
+        Remedy::KeepSpares(source) => format!("{remedy}: calve spares add {}", word(source)),
         Remedy::PutBack(kept) => format!("put back by hand what is in {}, then remove that directory", word(kept)),
-        Remedy::ChooseAnotherDestinationOrReplace => {
-            "name another destination; `--replace` swaps the clone in and deletes what is there now".into()
-        }
+        Remedy::ChooseAnotherDestinationOrReplace => reworded(remedy, "`replace`", "`--replace`"),
         Remedy::FreeSpaceOrShare(_) => {
             "free some space, or clone within one file system that shares data (`calve probe SRC DST` shows whether it does)".into()
         }
-        Remedy::KeepSourceStill => {
-            "try again while nothing writes to the source, which has to be on ext4, XFS or btrfs; or leave out `--require stable`".into()
-        }
-        Remedy::ProbeOrDropRequirement => {
-            "run `calve probe SRC DST` to see what would make it possible, or leave out the requirement".into()
-        }
+        Remedy::KeepSourceStill => reworded(remedy, "drop `require`", "leave out `--require stable`"),
+        Remedy::ProbeOrDropRequirement => reworded(remedy, "call `probe(src, dst)`", "run `calve probe SRC DST`"),
         Remedy::LeaveDirectory => "change to another directory first: cd ..".into(),
-        Remedy::MoveToSharingFileSystem => {
-            "keep them on btrfs, or on XFS made with reflink=1 (the default); `calve cp` to such a place shares from the \
-             beginning".into()
-        }
+        Remedy::MoveToSharingFileSystem => format!("{remedy}; `calve cp` to such a place shares from the beginning"),
         Remedy::CloneWithoutSpare => "clone it with `calve cp`, which needs no spare".into(),
         Remedy::CheckCommand => "check the name of the command after `--`".into(),
-        Remedy::ListTemplates => {
-            "`calve template list` shows the templates; write ./@NAME for a path that begins with @".into()
-        }
-        Remedy::LeaveOutOfTemplate => {
-            "leave it out with `calve template refresh NAME --exclude GLOB`, or clear that bit or attribute in the source and refresh".into()
-        }
-        Remedy::SendTemplateAgain => {
-            "pull to a file system that keeps modes, times and extended attributes (`--at`), or push the template again".into()
-        }
+        Remedy::ListTemplates => reworded(remedy, "check its name", "`calve template list` shows the templates"),
+        Remedy::LeaveOutOfTemplate => reworded(remedy, "out", "out with `calve template refresh NAME --exclude GLOB`"),
+        Remedy::SendTemplateAgain => reworded(remedy, "attributes", "attributes (`--at`)"),
         Remedy::KeepTemplateElsewhere => "name a directory outside of it with `--at`, or another source".into(),
-        Remedy::RaiseSystemOpenFiles if cfg!(target_os = "macos") => {
-            "the system has too many open files: end some programs, or raise the limit (sysctl kern.maxfiles)".into()
-        }
         Remedy::RaiseSystemOpenFiles => {
-            "the system has too many open files: end some programs, or raise the limit (sysctl fs.file-max)".into()
+            format!("{remedy} (sysctl {})", if cfg!(target_os = "macos") { "kern.maxfiles" } else { "fs.file-max" })
         }
-        Remedy::ProbeFileSystem => "this file system cannot do that; `calve probe SRC DST` shows what it can do".into(),
+        Remedy::ProbeFileSystem => reworded(remedy, "`probe(src, dst)`", "`calve probe SRC DST`"),
         other => other.to_string(),
     }
 }

@@ -71,6 +71,8 @@ fn fits(clause: &str, options: &[String]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use clap::CommandFactory as _;
 
     use super::*;
@@ -97,26 +99,54 @@ mod tests {
         assert_eq!(fitting("`--older-than AGE`, such as 0h, removes it", &[]), "");
     }
 
-    /// The words of all remedies.
-    const WORDED: &[&str] = &[
-        include_str!("core.rs"),
-        include_str!("db.rs"),
-        include_str!("git.rs"),
-        include_str!("system.rs"),
-        include_str!("volume.rs"),
-        include_str!("../../../calve-bench/src/remedy.rs"),
-        include_str!("../../../calve-core/src/vocabulary/remedy.rs"),
-        include_str!("../../../calve-db/src/error/remedy.rs"),
-        include_str!("../../../calve-env/src/remedy.rs"),
-        include_str!("../../../calve-git/src/escape/report.rs"),
-        include_str!("../../../calve-git/src/remedy.rs"),
-        include_str!("../../../calve-git/src/remote/notice.rs"),
-        include_str!("../../../calve-git/src/transfer_failure.rs"),
-        include_str!("../../../calve-oci/src/remedy.rs"),
-        include_str!("../../../calve-volume/src/remedy.rs"),
-        include_str!("../failure.rs"),
-        include_str!("../output.rs"),
+    /// Files with words of remedies that are not called `remedy.rs` and not below `wording`.
+    const OTHER_WORDS: &[&str] = &[
+        "calve-git/src/escape/report.rs",
+        "calve-git/src/remote/notice.rs",
+        "calve-git/src/transfer_failure.rs",
+        "calve/src/failure.rs",
+        "calve/src/output.rs",
     ];
+
+    /// Returns the words of all remedies, and the hints that commands state themselves.
+    fn worded() -> Vec<String> {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let (mut hints, mut ahead) = (Vec::new(), vec![crates.to_path_buf()]);
+        while let Some(path) = ahead.pop() {
+            let below = path.strip_prefix(crates).unwrap();
+            if path.is_dir() && !path.ends_with("tests") {
+                ahead.extend(fs_err::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with(file!()) {
+                let source = fs_err::read_to_string(&path).unwrap();
+                let is_wording =
+                    below.starts_with("calve/src/wording") || OTHER_WORDS.iter().any(|one| below.ends_with(one));
+                if is_wording || path.ends_with("remedy.rs") {
+                    // A string that begins with a dash is an argument of another command in the hint.
+                    hints.extend(strings(&source).into_iter().filter(|text| !text.starts_with('-')));
+                } else {
+                    assert!(!source.contains("enum Remedy {"), "`{}` is not looked at", path.display());
+                    hints.extend(source.split("Failure::stated(").skip(1).filter_map(|rest| strings(call(rest)).pop()));
+                }
+            }
+        }
+        hints
+    }
+
+    /// Returns the arguments of a call, up to its closing parenthesis.
+    fn call(rest: &str) -> &str {
+        let (mut depth, mut is_string, mut before) = (1, false, ' ');
+        let end = rest.find(|c: char| {
+            match c {
+                '"' if before != '\\' => is_string = !is_string,
+                '(' if !is_string => depth += 1,
+                ')' if !is_string => depth -= 1,
+                _ => {}
+            }
+            before = c;
+            depth == 0
+        });
+        &rest[..end.unwrap()]
+    }
 
     /// Returns the strings in a source, without those of its tests.
     fn strings(source: &str) -> Vec<String> {
@@ -157,7 +187,7 @@ mod tests {
         assert_eq!(own_options("name it with --a, or `-b=1`: calve x --c; (ls -l) and `git d -e`"), ["--a", "-b"]);
         let mut parser = crate::cli::with_all_commands(crate::cli::Arguments::command());
         parser.build();
-        let hints: Vec<String> = WORDED.iter().flat_map(|source| strings(source)).collect();
+        let hints = worded();
         let with_options = hints.iter().filter(|hint| !own_options(hint).is_empty()).count();
         assert!(hints.len() > 300 && with_options > 40, "{} hints, {with_options} with options", hints.len());
         for command in all_commands(&parser) {

@@ -5,6 +5,7 @@ pub(crate) mod core;
 pub(crate) mod db;
 pub(crate) mod fitting;
 pub(crate) mod git;
+pub(crate) mod oci;
 pub(crate) mod system;
 pub(crate) mod unsaved;
 pub(crate) mod volume;
@@ -19,6 +20,13 @@ const LARGER_HOME: &str = "free some space, or set CALVE_HOME to a directory on 
 /// Returns whether another CALVE_HOME would move `path`. A path inside a volume would not move.
 fn is_below_home(path: &Path) -> bool {
     crate::home::directory().is_ok_and(|home| path.starts_with(&home) && !path.starts_with(home.join("volumes")))
+}
+
+/// Returns a library's words with the program's own for a part of them.
+fn reworded(remedy: &impl ToString, part: &str, own: &str) -> String {
+    let words = remedy.to_string();
+    debug_assert!(words.contains(part), "`{words}` does not say `{part}`");
+    words.replacen(part, own, 1)
 }
 
 /// Tells how to repair a template that was pulled from `origin`.

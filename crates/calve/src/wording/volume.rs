@@ -1,7 +1,24 @@
-use super::word;
+use calve_volume::{Problem, Remedy};
 
-pub(crate) fn advice(problem: &calve_volume::Problem, name: &str) -> String {
-    use calve_volume::Problem;
+use super::{reworded, word};
+
+pub(crate) fn hint(remedy: &Remedy) -> String {
+    match remedy {
+        Remedy::ChooseAnotherName => format!("{remedy}: calve volume attach NAME"),
+        Remedy::ListVolumes => "`calve volume list` shows the volumes".into(),
+        Remedy::NameLargerSize => format!("{remedy}, as in `--size 40G`"),
+        Remedy::FreeSpaceOrNameSmallerSize => format!("{remedy} with `--size`"),
+        Remedy::MakeSparse => reworded(remedy, "make it sparse", "pass `--sparse`"),
+        Remedy::ChooseEmptyMountPoint => reworded(remedy, "elsewhere", "with `--at DIR`"),
+        Remedy::AskDoctor(name) => format!("`calve volume doctor {name}` shows all that is wrong with it"),
+        Remedy::Detach(name) => reworded(remedy, ";", &format!(": calve volume detach {name};")),
+        Remedy::EndProcesses => reworded(remedy, ",", " (`calve down` or `calve db stop NAME` ends a server),"),
+        Remedy::RunAsRoot => reworded(remedy, ",", " (`--print` prints them for a shell),"),
+        other => other.to_string(),
+    }
+}
+
+pub(crate) fn advice(problem: &Problem, name: &str) -> String {
     match problem {
         Problem::RecordDamaged | Problem::ImageMissing | Problem::NoFileSystem => {
             format!("put it back from a backup, or delete the volume: calve volume remove {name}")

@@ -114,7 +114,7 @@ fn reason(purpose: Purpose, sparsely: bool) -> &'static str {
         Purpose::Dev => "a clone that stays: the full one costs most once, and fetches into it cost least",
         Purpose::Ci => {
             "one commit, thrown away: nothing is cheaper than a shallow clone, as long as nothing is fetched into it; it has no tags and no history, \
-             so that `git describe` needs `--for history`"
+             so that `git describe` needs the purpose `history`"
         }
         Purpose::History => {
             "history without the old contents: all commits and trees, so that logs and merge bases need no server"

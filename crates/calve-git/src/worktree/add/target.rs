@@ -169,7 +169,7 @@ fn not_fetched(error: Error, number: u64, remote: &str) -> Error {
 
 fn from_pull_request(repository: &Repository, git: &Git, options: &AddOptions, number: u64) -> Result<AddTarget> {
     if options.base.is_some() {
-        return Err(Error::refused("a pull request has its own head, so it takes no base", Remedy::DropBase));
+        return Err(Error::refused("a pull request has its own head, so it takes no base", Remedy::DropBaseOrRename));
     }
     let name = format!("pr/{number}");
     let remotes = repository.remotes();

@@ -64,7 +64,10 @@ fn the_purpose_is_ci_in_ci_and_the_receipt_has_the_documented_keys() {
         assert_eq!((&plan["schema"], &plan["purpose"]), (&json!("calve.git-clone-plan/1"), &json!(purpose)));
     }
     let shown = hosted.calve(&["clone", "-n", "--for", "ci", &hosted.url()]).succeeds().stdout;
-    assert!(shown.contains("it has no tags and no history, so that `git describe` needs `--for history`"), "{shown}");
+    assert!(
+        shown.contains("it has no tags and no history, so that `git describe` needs the purpose `history`"),
+        "{shown}"
+    );
     let command =
         format!("git clone --no-checkout -c calve.purpose=ci --depth=1 --single-branch -- {} project", hosted.url());
     assert!(shown.lines().any(|line| line == command), "{shown}");

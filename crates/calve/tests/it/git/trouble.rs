@@ -37,9 +37,10 @@ fn a_filter_may_be_required_and_a_server_without_filters_is_reported() {
     }
     // The depth is another matter, and the server cannot be required to do something that it was not asked for.
     hosted.calve(&["clone", "--require", "depth", "--for", "ci", &hosted.url(), "ci"]).succeeds();
-    hosted.calve(&["clone", "--require", "depth", "--for", "dev", &hosted.url(), "none"]).fails(3).says(&[
-        "`--for ci` asks for a depth, `--for history` and `--for blobs` for a filter; or leave out the requirement",
-    ]);
+    hosted
+        .calve(&["clone", "--require", "depth", "--for", "dev", &hosted.url(), "none"])
+        .fails(3)
+        .says(&["the purpose `ci` asks for a depth, `history` and `blobs` for a filter; or leave out the requirement"]);
     hosted.spot.holds(&["a", "b", "history", "blobs", "ci"]);
 }
 

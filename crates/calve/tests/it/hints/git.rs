@@ -7,7 +7,7 @@ pub(super) const CASES: &[Case] = &[
         "NameCommitAsBranch",
         "",
         "calve worktree add --detach new --base HEAD",
-        "leave `--base` out, and name the commit instead of BRANCH",
+        "leave `--base` out, and name the commit instead of the branch",
         "calve worktree add --detach HEAD",
     ),
     case(
@@ -17,7 +17,13 @@ pub(super) const CASES: &[Case] = &[
         "leave `--base` out to check it out as it is, or name another branch",
         "calve worktree add new; calve worktree add other --base HEAD",
     ),
-    case("DropBase", "", "calve worktree add pr/1 --base HEAD", "leave `--base` out", "true"),
+    case(
+        "DropBaseOrRename",
+        "",
+        "calve worktree add pr/1 --base HEAD",
+        "leave `--base` out to check it out as it is, or name another branch",
+        "true",
+    ),
     case(
         "FindCommit",
         "",
@@ -103,10 +109,10 @@ pub(super) const CASES: &[Case] = &[
         "git -C ../r.new/n commit -qam x; git -C ../r.new/n push -q origin HEAD:new2; calve worktree remove new",
     ),
     case(
-        "UnlockNestedOrForce",
+        "UnlockOrForce",
         "calve worktree add -q new; git clone -q . ../o; git -C ../o worktree add -q ../r.new/n -b n; git -C ../o worktree lock ../r.new/n; echo n >>.git/info/exclude",
         "calve worktree remove new",
-        "run `git worktree unlock` on it first, or pass `-f`",
+        "`git worktree unlock` it first, or pass `-f`",
         "git -C ../r.new/n worktree unlock .; calve worktree remove new",
     ),
     case(
@@ -210,10 +216,10 @@ pub(super) const CASES: &[Case] = &[
         "calve worktree list",
     ),
     case(
-        "MoveAwayOrForce",
+        "MoveNestedOrForce",
         "calve worktree add -q new; git worktree add -q ../r.new/in; rm -rf ../r.new/in; git init -q ../r.new/in; echo in >>.git/info/exclude",
         "calve worktree remove new",
-        "`calve worktree list` says what it is; move it away, or pass `-f`",
+        "check what it is, and move it away; `-f` removes it",
         "calve worktree list; mv ../r.new/in ../away; git worktree prune; calve worktree remove new",
     ),
     case(

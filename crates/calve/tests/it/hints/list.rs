@@ -58,29 +58,37 @@ fn library_words(file: &str) -> BTreeMap<String, String> {
     let text = fs_err::read_to_string(crates().join(file)).unwrap();
     let worded = text.split("#[error(").skip(1).filter_map(|rest| {
         let (literal, rest) = rest.trim_start().strip_prefix('"')?.split_once('"')?;
-        let (_, variant) = rest.split_once("]\n")?;
+        let (_, variant) = rest.split_once(")]\n")?;
         let variant = variant.trim_start().chars().take_while(|c| c.is_alphanumeric()).collect();
-        Some((variant, longest_piece(literal)))
+        Some((variant, literal.to_owned()))
     });
     worded.collect()
 }
 
-/// The words that the program has instead.
-fn program_words(file: &str) -> BTreeMap<String, String> {
+/// Puts the program's words in place of the library's, where it has its own.
+fn with_program_words(words: &mut BTreeMap<String, String>, file: &str) {
     let path = crates().join("calve/src/wording").join(file);
     let text = if path.exists() { fs_err::read_to_string(path).unwrap() } else { String::new() };
-    let text = joined(&text);
-    let worded = text.split("Remedy::").skip(1).map(|arm| {
-        let remedy = arm.chars().take_while(|c| c.is_alphanumeric()).collect();
-        (remedy, longest_piece(arm.split('"').nth(1).unwrap_or_default()))
-    });
-    worded.collect()
+    let text = joined(text.split("#[cfg(test)]").next().unwrap());
+    let (mut strings, mut is_reworded) = (Vec::new(), false);
+    for arm in text.split("Remedy::").skip(1).collect::<Vec<_>>().into_iter().rev() {
+        let remedy: String = arm.chars().take_while(|c| c.is_alphanumeric()).collect();
+        if !arm.trim_end().ends_with('|') {
+            (strings, is_reworded) = (arm.split('"').skip(1).step_by(2).collect(), arm.contains("reworded(remedy"));
+        }
+        let neutral = words.get(&remedy).cloned().unwrap_or_default();
+        match strings[..] {
+            [part, own, ..] if is_reworded => words.insert(remedy, neutral.replacen(part, own, 1)),
+            [own, ..] => words.insert(remedy, own.replace("{remedy}", &neutral)),
+            [] => None,
+        };
+    }
 }
 
 /// The longest piece without a value in it.
-fn longest_piece(literal: &str) -> String {
+fn longest_piece(literal: &str) -> &str {
     let pieces = literal.split('{').flat_map(|piece| piece.split('}'));
-    pieces.max_by_key(|piece| piece.len()).unwrap_or_default().trim().to_owned()
+    pieces.max_by_key(|piece| piece.len()).unwrap_or_default().trim()
 }
 
 /// The source with each string in one line.
@@ -124,17 +132,78 @@ fn asserts(tests: &str, remedy: &str, words: &BTreeMap<String, String>) -> bool 
     let in_json = in_json(remedy);
     let is_named =
         tests.split(&format!("Remedy::{remedy}")).skip(1).any(|rest| !rest.starts_with(char::is_alphanumeric));
-    let is_worded = words.get(remedy).is_some_and(|words| words.len() > 8 && tests.contains(words.as_str()));
+    let piece = words.get(remedy).map(|words| longest_piece(words));
+    let is_worded = piece.is_some_and(|piece| piece.len() > 8 && tests.contains(piece));
     is_named || is_worded || in_json.contains('_') && tests.contains(&format!("\"{in_json}\""))
 }
 
-/// The packages show them too.
+/// The libraries that are parts of the program: no other library or package builds on them, and their errors name its commands.
+const PARTS: &[&str] = &["calve-agent", "calve-bench", "calve-env"];
+
+/// What looks like a command or an option of the program in the other libraries, and is none.
+const NOT_THE_PROGRAMS: &[&str] = &[
+    "calve ports 1",
+    "calve hook 2",
+    "calve portable ",
+    "calve template manifest 1",
+    "schemars(description",
+    "what its `--version` tells",
+    "(`--{mark}`)",
+];
+
+/// Other programs, whose options a library may name.
+const PROGRAMS: &[&str] = &["`fetch", "`git", "git ", "losetup", "mariadb", "usermod"];
+
+/// Returns the lines of a source whose strings name a command or an option of the program.
+fn named_of_program(source: &str) -> Vec<&str> {
+    let code = source.lines().take_while(|line| *line != "#[cfg(test)]");
+    let code = code.filter(|line| !line.trim_start().starts_with("//"));
+    let code = code.filter(|line| !NOT_THE_PROGRAMS.iter().any(|not| line.contains(not)));
+    code.filter(|line| {
+        let begins = |at: usize, what: fn(char) -> bool| line[at..].starts_with(what);
+        let is_command = |(at, calve): (usize, &str)| {
+            let is_word = !line[..at].ends_with(|c: char| c.is_alphanumeric() || "_-/.".contains(c));
+            is_word && begins(at + calve.len(), |c| c.is_lowercase() || c == '{')
+        };
+        let is_option = |(at, _): (usize, &str)| begins(at + 2, |c| c == '-' || c.is_alphabetic());
+        let is_prose = line.contains("#[error(") || line.trim_start().starts_with('"');
+        let is_bare = |(at, _): (usize, &str)| is_prose && !PROGRAMS.iter().any(|program| line[..at].contains(program));
+        line.match_indices("calve ").any(is_command)
+            || line.match_indices("`-").any(is_option)
+            || line.match_indices(" --").any(is_bare)
+    })
+    .collect()
+}
+
+fn sources(directory: &Path) -> Vec<PathBuf> {
+    let below = fs_err::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    below.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
+}
+
+/// Other programs and the packages use them too.
 #[test]
-fn the_words_of_the_engine_name_no_command_of_the_program() {
-    let words = library_words(&remedies("calve-core"));
-    assert!(words.len() > 70, "{words:?}");
-    let wrong: Vec<_> = words.values().filter(|words| words.contains("calve ") || words.contains("--")).collect();
-    assert!(wrong.is_empty(), "{wrong:?}");
+fn no_library_names_a_command_or_an_option_of_the_program() {
+    for names in
+        ["\"remove it: calve rm {0}\"", "\"`calve up` in it\"", "\"or pass `-f`\"", "#[error(\"pass --force\")]"]
+    {
+        assert_eq!(named_of_program(names), [names]);
+    }
+    assert!(named_of_program("\"fetch it: git fetch --tags, or `git gc --auto`\"\n// `calve rm`").is_empty());
+    let libraries = fs_err::read_dir(crates()).unwrap().map(|entry| entry.unwrap().path());
+    let others = ["calve", "calve-testkit"].iter().chain(PARTS).map(|name| crates().join(name)).collect::<Vec<_>>();
+    let neutral: Vec<_> = libraries.filter(|library| !others.contains(library)).collect();
+    let mut wrong = Vec::new();
+    for path in neutral.iter().flat_map(|library| sources(&library.join("src"))) {
+        let text = fs_err::read_to_string(&path).unwrap();
+        wrong.extend(named_of_program(&text).into_iter().map(|line| format!("{}: {}", path.display(), line.trim())));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let packages = ["../node/native", "../python"].map(|package| crates().join(package));
+    for builder in neutral.into_iter().chain(packages) {
+        let manifest = fs_err::read_to_string(builder.join("Cargo.toml")).unwrap();
+        let part = PARTS.iter().find(|part| manifest.contains(**part));
+        assert!(part.is_none(), "{} uses {part:?}, which names commands of the program", builder.display());
+    }
 }
 
 #[test]
@@ -153,11 +222,11 @@ fn every_remedy_is_asserted_by_a_test() {
     ] {
         let mut all = variants(&remedies(crate_name), "pub enum Remedy {");
         let mut words = library_words(&remedies(crate_name));
-        words.extend(program_words(&format!("{}.rs", crate_name.trim_start_matches("calve-"))));
         if crate_name == "calve-git" {
             all.extend(variants("calve-git/src/transfer_failure.rs", "pub enum TransferFailure {"));
             words.extend(library_words("calve-git/src/transfer_failure.rs"));
         }
+        with_program_words(&mut words, &format!("{}.rs", crate_name.trim_start_matches("calve-")));
         for remedy in &all {
             let is_case = cases.iter().any(|case| case.remedy == remedy);
             let before = nowhere.len();

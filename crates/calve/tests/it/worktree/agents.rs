@@ -376,7 +376,7 @@ fn a_worktree_is_chosen_by_name_by_a_finder_or_from_a_list() {
     let one = PathBuf::from(repo.calve(["add", "-q", "one"]).succeeds().stdout.trim_end());
     assert_eq!(repo.calve(["cd", "one"]).succeeds().stdout.trim_end(), one.to_str().unwrap());
     assert_eq!(repo.calve(["cd", "main"]).succeeds().stdout.trim_end(), repo.path.to_str().unwrap());
-    repo.calve(["cd", "nowhere"]).fails(1).says(&["choose one from `calve worktree list`"]);
+    repo.calve(["cd", "nowhere"]).fails(1).says(&["name one that git lists; `calve worktree list` shows them"]);
     repo.calve(["cd"]).fails(2).hints();
     // git alone, and a finder that takes the given line.
     let programs = repo.spot.join("bin");

@@ -89,5 +89,5 @@ fn a_link_by_whose_name_nothing_else_is_here_is_told_as_that() {
     std::os::unix::fs::symlink(repo.join("node_modules"), one.join("node_modules")).unwrap();
     let ran = repo.calve(["add", "--from", one.to_str().unwrap(), "two"]).succeeds();
     let names = format!("warning: `node_modules` still names `{}/node_modules`: ", repo.path.display());
-    ran.says(&[&names, ": only this link has that name here; remove it, then clone its target with `calve cp`"]);
+    ran.says(&[&names, ": only this link has that name here; remove it, then clone its target"]);
 }
