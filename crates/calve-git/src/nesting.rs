@@ -13,9 +13,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, getpgid, kill_process};
+use rustix::process::{Pid, Signal, getpgid, getpgrp, kill_process, kill_process_group};
 use serde_json::Value;
 
 use crate::error::Result;
@@ -27,8 +27,8 @@ const DEEPEST: usize = 20;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Rounds without a new process, after which all count as ended.
-const QUIET_ROUNDS: u32 = 5;
-const MOST_ROUNDS: u32 = 250;
+const QUIET_ROUNDS: u32 = 10;
+const LONGEST: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub struct Nesting {
@@ -87,21 +87,25 @@ impl Nesting {
 
     /// Kills the processes, whatever their depth, that are in these process groups.
     pub fn end(&mut self, groups: &[Pid]) -> Result<()> {
-        let mut quiet = 0;
-        for _ in 0..MOST_ROUNDS {
-            let known = self.processes.len();
+        for group in groups.iter().filter(|&&group| group != getpgrp()) {
+            // In one step, so that none of them can start another meanwhile.
+            let _ = kill_process_group(*group, Signal::KILL);
+        }
+        let (began, mut quiet) = (Instant::now(), 0);
+        while quiet <= QUIET_ROUNDS && began.elapsed() < LONGEST {
             self.is_endless()?;
-            for process in self.processes.iter().filter_map(|&process| Pid::from_raw(process)) {
+            let found = std::mem::take(&mut self.processes);
+            // The last one first: it is about to start another.
+            for process in found.iter().rev().filter_map(|&process| Pid::from_raw(process)) {
                 // Outside of these groups, another process has got the number meanwhile.
                 if getpgid(Some(process)).is_ok_and(|group| groups.contains(&group)) {
                     let _ = kill_process(process, Signal::KILL);
                 }
             }
-            quiet = if known == self.processes.len() { quiet + 1 } else { 0 };
-            if quiet > QUIET_ROUNDS {
-                break;
+            if found.is_empty() {
+                thread::sleep(PAUSE);
             }
-            thread::sleep(PAUSE);
+            quiet = if found.is_empty() { quiet + 1 } else { 0 };
         }
         Ok(())
     }

@@ -14,12 +14,8 @@ pub(crate) fn letters(length: usize) -> Result<String> {
     Ok(spelled(&bytes))
 }
 
-/// Returns eight letters and digits that depend only on `bytes`.
-pub(crate) fn letters_of(bytes: &[u8]) -> String {
-    spelled(&blake3::hash(bytes).as_bytes()[..8])
-}
-
-fn spelled(bytes: &[u8]) -> String {
+/// Returns a letter or a digit for each byte.
+pub(crate) fn spelled(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
 }
 

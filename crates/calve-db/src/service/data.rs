@@ -192,7 +192,8 @@ pub(super) fn read(slot: &Path) -> Result<Option<Service>> {
     let (noted, inode) = (service.inode, inode(slot));
     if ![0, inode].contains(&noted) {
         // The home is a copy: the original's server may use the directory of that name.
-        service.runtime = random::letters_of(format!("{} {inode}", service.runtime).as_bytes());
+        service.runtime =
+            random::spelled(&blake3::hash(format!("{} {inode}", service.runtime).as_bytes()).as_bytes()[..8]);
         service.inode = inode;
     }
     if service.worktree.root.is_empty() {

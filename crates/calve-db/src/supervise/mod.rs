@@ -63,13 +63,10 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &CancelToken) -> Result<(
         }
         Some(Order::Serve(spec)) => spec.into_owned(),
     };
-    let mut left_mounts = None;
-    if spec.record.isolated {
-        match sys::isolate(&spec.needed()) {
-            Ok(left) => left_mounts = left,
-            Err(_) => return send(&mut starter, &Answer::NoNamespaces).map_err(failed),
-        }
-    }
+    let left_mounts = match spec.record.isolated.then(|| sys::isolate(&spec.needed())).transpose() {
+        Ok(left) => left.flatten(),
+        Err(_) => return send(&mut starter, &Answer::NoNamespaces).map_err(failed),
+    };
     spec.record.isolated = left_mounts.is_some();
     sys::adopt_orphans();
     let lock = File::from(lock);

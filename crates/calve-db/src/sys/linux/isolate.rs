@@ -17,8 +17,7 @@ use rustix::thread::UnshareFlags;
 pub(super) const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Gives this process its own mounts and System V IPC; without privilege, in a user namespace that maps this user to
-/// itself. Returns the mounts that it has left, or `None` if it may not leave them. Must be called before any thread is
-/// started.
+/// itself. Returns the mounts that it left; `None`: it may not. Must be called before any thread is started.
 ///
 /// `needed`: paths that the server needs. POSIX shared memory, files in /dev/shm, is its own too unless one is there.
 ///
@@ -47,17 +46,14 @@ pub(crate) fn isolate(needed: &[&Path]) -> Result<Option<LeftMounts>, Errno> {
     Ok(Some(left))
 }
 
-/// The mounts of the namespace that this process was started in.
-///
-/// Where mounts are not shared, as in most containers, unmounting one there leaves the disk busy here.
+/// The mounts of the namespace that this process was started in. Where mounts are not shared, as in most containers,
+/// unmounting one there leaves the disk busy here.
 pub(crate) struct LeftMounts {
     /// That namespace's, in which it was opened (proc_pid_mountinfo(5)).
     table: File,
     /// The mounts that the server can do without: device, root and mount point, as in the table.
-    spare: Vec<Mount>,
+    spare: Vec<[Vec<u8>; 3]>,
 }
-
-type Mount = [Vec<u8>; 3];
 
 impl LeftMounts {
     fn find(needed: &[&Path]) -> io::Result<Self> {
@@ -73,8 +69,7 @@ impl LeftMounts {
     /// Unmounts here each mount that is gone there.
     pub(crate) fn follow(&mut self) {
         let mut fds = [PollFd::new(&self.table, PollFlags::PRI)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        if !matches!(rustix::event::poll(&mut fds, Some(&now)), Ok(1..)) {
+        if !matches!(rustix::event::poll(&mut fds, Some(&Timespec::default())), Ok(1..)) {
             return;
         }
         let own = File::open("/proc/self/mountinfo").and_then(|mut table| mounts(&mut table));
@@ -90,7 +85,7 @@ impl LeftMounts {
     }
 }
 
-fn mounts(table: &mut File) -> io::Result<Vec<Mount>> {
+fn mounts(table: &mut File) -> io::Result<Vec<[Vec<u8>; 3]>> {
     let mut text = Vec::new();
     table.rewind()?;
     table.read_to_end(&mut text)?;
