@@ -31,8 +31,10 @@ fn a_volume_in_use_stays_attached_and_its_users_are_named() {
     // A program with mounts of its own has this one, too, and keeps it if it is unmounted here.
     let top = host.attach("work");
     let mut other = Command::new("unshare");
-    other.args(["-m", "--propagation", "private", "sh", "-c", "echo; exec cat"]);
+    other.args(["-m", "--propagation", "private", "cat"]);
     let mut other = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    // Its answer shows that it has them.
+    other.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     other.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     let run = |words: &[&'static str]| host.calve(words.iter().copied()).run();
     let (first, is_attached) = (run(&["detach", "work"]), host.listed("work")["attached"] == true);
