@@ -68,6 +68,7 @@ pub fn write_files(root: &Path, entries: &[WriteEntry<'_>], options: WriteOption
 }
 
 /// Used bytes, after the deletions in the background.
+#[cfg(target_os = "linux")]
 pub fn used(volume: &Volume) -> u64 {
     volume.settle();
     let status = rustix::fs::statvfs(volume.path()).unwrap();

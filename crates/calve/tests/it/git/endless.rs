@@ -145,25 +145,8 @@ fn cut_off(hosted: &Hosted, purpose: &str, then: impl FnOnce(&Path)) -> PathBuf 
 fn a_partial_clone_is_not_fetched_into_without_end() {
     let hosted = Hosted::new();
     let origin = cut_off(&hosted, "history", |_| ());
-    // Contents and trees are fetched by themselves. A commit at which the origin's history is cut off asks for itself without end.
-    let tip = git(&origin, ["rev-parse", "main"]);
-    let run = |words: &[&str]| {
-        let command = alone(calve(["worktree"]).args(words).within(hosted.spot.join("partial")));
-        let ran = ends(command.env("CALVE_HOME", hosted.spot.join("home")));
-        nobody_is_left_in(&hosted.spot);
-        ran
-    };
-    for words in [&["add", "--base", &tip, "new"][..], &["add", "--detach", "--path", "../new", &tip]] {
-        let ran = run(words);
-        ran.ended(1);
-        ran.says(&["git kept asking the shallow source"]).hints();
-        assert!(!hosted.spot.join("new").exists());
-    }
-    for words in [&["add", "same"][..], &["list"], &["prune", "--merged", "-n"], &["remove", "--yes", "same"]] {
-        run(words).ended(0);
-    }
-    assert_eq!(hosted.git("partial", &["worktree", "list"]).lines().count(), 1);
     let before = hosted.git("partial", &["for-each-ref"]);
+    let tip = git(&origin, ["rev-parse", "main"]);
     git(&origin, ["update-ref", "refs/pull/7/head", &tip]);
     for arguments in [&["fetch", "-C", "partial"][..], &["fetch", "-C", "partial", "main"]] {
         let ran = ends(hosted.calve(arguments));
@@ -182,4 +165,28 @@ fn a_partial_clone_is_not_fetched_into_without_end() {
     git(&origin, ["fetch", "-q", "--unshallow", hosted.repository.to_str().unwrap()]);
     ends(hosted.calve(&["fetch", "-C", "partial"])).ended(0);
     assert_eq!(hosted.git("partial", &["rev-parse", "origin/main"]), tip);
+}
+
+/// Contents and trees are fetched by themselves. A commit at which the origin's history is cut off asks for itself without end.
+#[test]
+fn what_a_partial_clone_lacks_is_not_fetched_without_end() {
+    let hosted = Hosted::new();
+    let origin = cut_off(&hosted, "history", |_| ());
+    let tip = git(&origin, ["rev-parse", "main"]);
+    let run = |words: &[&str]| {
+        let command = alone(calve(["worktree"]).args(words).within(hosted.spot.join("partial")));
+        let ran = ends(command.env("CALVE_HOME", hosted.spot.join("home")));
+        nobody_is_left_in(&hosted.spot);
+        ran
+    };
+    for words in [&["add", "--base", &tip, "new"][..], &["add", "--detach", "--path", "../new", &tip]] {
+        let ran = run(words);
+        ran.ended(1);
+        ran.says(&["git kept asking the shallow source"]).hints();
+        assert!(!hosted.spot.join("new").exists());
+    }
+    for words in [&["add", "same"][..], &["list"], &["prune", "--merged", "-n"], &["remove", "--yes", "same"]] {
+        run(words).ended(0);
+    }
+    assert_eq!(hosted.git("partial", &["worktree", "list"]).lines().count(), 1);
 }
