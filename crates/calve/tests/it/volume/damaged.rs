@@ -88,6 +88,22 @@ fn root_attaches_nothing_that_another_user_could_choose() {
     host.detach("work");
 }
 
+#[test]
+fn what_was_not_made_with_the_volume_is_not_deleted() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
+    for place in ["mine", "tree/mine"] {
+        let mine = host.image("work").with_file_name(place);
+        fs_err::write(&mine, "mine").unwrap();
+        let ran = host.calve(["remove", "work", "--yes"]).fails(1);
+        ran.says(&["mine", "move that elsewhere first; only what was made with the volume is deleted"]);
+        assert_eq!(fs_err::read_to_string(&mine).unwrap(), "mine");
+        assert!(host.image("work").exists());
+        fs_err::remove_file(&mine).unwrap();
+    }
+    host.calve(["remove", "work", "--yes"]).succeeds();
+}
+
 /// Frees a loop device that the test has made.
 struct ByHand(String);
 
@@ -98,7 +114,7 @@ impl Drop for ByHand {
 }
 
 #[test]
-fn loop_devices_and_images_that_others_change_are_told() {
+fn a_loop_device_made_by_hand_is_told() {
     let Some(host) = Host::new(512 * MIB) else { return };
     host.calve(["create", "work", "--size", "256M"]).succeeds();
     let device = || ByHand(system(&["losetup", "-f", "--show", host.image("work").to_str().unwrap()]));
@@ -116,7 +132,15 @@ fn loop_devices_and_images_that_others_change_are_told() {
     // The kernel frees it when its last user has closed it.
     eventually("the device made by hand is free", || host.devices("work").len() == 1);
     assert_eq!(host.findings("work"), []);
-    // An image that is deleted while it is attached can still be read and detached.
+    host.detach("work");
+}
+
+#[test]
+fn an_image_deleted_while_attached_can_still_be_read_and_detached() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
+    let top = host.attach("work");
+    fs_err::write(top.join("file"), "text").unwrap();
     fs_err::remove_file(host.image("work")).unwrap();
     assert_eq!(host.findings("work"), [("image_missing".into(), false)]);
     host.calve(["remove", "work", "--yes"]).fails(1).says(&["is attached"]);
@@ -126,18 +150,9 @@ fn loop_devices_and_images_that_others_change_are_told() {
 }
 
 #[test]
-fn what_was_not_made_with_the_volume_is_left_alone() {
+fn something_else_at_the_mount_point_is_left_alone() {
     let Some(host) = Host::new(512 * MIB) else { return };
     host.calve(["create", "work", "--size", "256M"]).succeeds();
-    for place in ["mine", "tree/mine"] {
-        let mine = host.image("work").with_file_name(place);
-        fs_err::write(&mine, "mine").unwrap();
-        let ran = host.calve(["remove", "work", "--yes"]).fails(1);
-        ran.says(&["mine", "move that elsewhere first; only what was made with the volume is deleted"]);
-        assert_eq!(fs_err::read_to_string(&mine).unwrap(), "mine");
-        assert!(host.image("work").exists());
-        fs_err::remove_file(&mine).unwrap();
-    }
     let top = host.image("work").with_file_name("tree");
     fs_err::create_dir(host.path().join("else")).unwrap();
     let other = calve_testkit::BindMount::new(host.path().join("else"), &top);

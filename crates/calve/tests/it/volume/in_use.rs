@@ -8,8 +8,25 @@ use super::*;
 const HINT: &str = "leave its directories and end those processes (`calve down` or `calve db stop NAME` ends a server), then try again";
 
 #[test]
-fn a_volume_in_use_stays_attached_and_its_users_are_named() {
-    let Some((host, top)) = Host::with_volume() else { return };
+fn what_is_let_go_in_a_moment_is_waited_for() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
+    let inner = host.attach("work").join("inner");
+    fs_err::File::create(&inner).unwrap().set_len(MIB).unwrap();
+    // No process has it open, only the kernel.
+    let device = system(&["losetup", "-f", "--show", inner.to_str().unwrap()]);
+    let detaching = host.calve(["detach", "work"]).start();
+    sleep(Duration::from_millis(300));
+    system(&["losetup", "-d", &device]);
+    detaching.wait().ended(0);
+    assert_eq!(host.devices("work"), [""; 0]);
+}
+
+#[test]
+fn a_volume_in_use_stays_attached() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
+    let top = host.attach("work");
     let mut user = Command::new("cat").current_dir(&top).stdin(Stdio::piped()).spawn().unwrap();
     let ran = host.calve(["detach", "work"]).within(&top).run();
     user.kill().unwrap();
@@ -19,7 +36,12 @@ fn a_volume_in_use_stays_attached_and_its_users_are_named() {
     ran.says(&[&format!("cat ({})", user.id()), HINT]);
     assert_eq!(host.devices("work").len(), 1);
     host.detach("work");
-    // So is a mount in it.
+}
+
+#[test]
+fn a_mount_in_a_volume_is_named() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
     let inside = host.attach("work").join("in side");
     fs_err::create_dir(&inside).unwrap();
     let mount = BindMount::new(host.path().join("home"), &inside);
@@ -28,7 +50,13 @@ fn a_volume_in_use_stays_attached_and_its_users_are_named() {
     ran.says(&[&format!("the volume `work` is in use: `{at}` is mounted below it"), &hint]);
     drop(mount);
     host.detach("work");
-    // A program with mounts of its own has this one, too, and keeps it if it is unmounted here.
+}
+
+/// A program with mounts of its own has this one, too, and keeps it if it is unmounted here.
+#[test]
+fn a_mount_in_another_namespace_is_told() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
     let top = host.attach("work");
     let mut other = Command::new("unshare");
     other.args(["-m", "--propagation", "private", "cat"]);
@@ -48,14 +76,4 @@ fn a_volume_in_use_stays_attached_and_its_users_are_named() {
         ran.says(&[&format!("cat ({})", other.id()), HINT]);
     }
     host.detach("work");
-    // Only for a moment.
-    let inner = host.attach("work").join("inner");
-    fs_err::File::create(&inner).unwrap().set_len(MIB).unwrap();
-    // No process has it open, only the kernel.
-    let device = system(&["losetup", "-f", "--show", inner.to_str().unwrap()]);
-    let detaching = host.calve(["detach", "work"]).start();
-    sleep(Duration::from_millis(300));
-    system(&["losetup", "-d", &device]);
-    detaching.wait().ended(0);
-    assert_eq!(host.devices("work"), [""; 0]);
 }

@@ -37,15 +37,6 @@ impl Host {
         Some(host)
     }
 
-    /// With a volume `work`, which is attached: its top directory comes with it.
-    #[track_caller]
-    fn with_volume() -> Option<(Self, PathBuf)> {
-        let host = Self::new(512 * MIB)?;
-        host.calve(["create", "work", "--size", "256M"]).succeeds();
-        let top = host.attach("work");
-        Some((host, top))
-    }
-
     fn path(&self) -> &Path {
         &self.top
     }
@@ -136,12 +127,6 @@ fn a_volume_is_made_used_and_removed() {
     assert_eq!(host.devices("work").len(), 1);
     assert_eq!(host.listed("work")["attached"], true);
     assert_eq!(host.findings("work"), []);
-    let proposes = |at: &Path| calve(["probe"]).arg(at).succeeds().stdout.contains("calve volume create NAME");
-    assert!(proposes(host.path()));
-    assert!(!proposes(&top));
-    system(&["mount", "-o", "remount,suid,dev,relatime", top.to_str().unwrap()]);
-    assert_eq!(host.findings("work"), [("mount_options".into(), true)]);
-    assert_eq!(host.findings("work"), []);
     system(&["btrfs", "subvolume", "create", top.join("src").to_str().unwrap()]);
     node_modules_like(top.join("src/tree"), 400);
     let cloned = calve(["cp", "--json", "--require", "instant", "src", "dst"]).within(&top).succeeds().json();
@@ -163,6 +148,16 @@ fn a_volume_is_made_used_and_removed() {
     host.calve(["remove", "work"]).fails(3).says(&["still there", "--yes"]);
     host.calve(["remove", "work", "--yes"]).succeeds();
     assert_eq!(names(host.path().join("home/volumes")), [".lock"]);
+}
+
+#[test]
+fn probe_proposes_a_volume_on_ext4() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
+    let top = host.attach("work");
+    let proposes = |at: &Path| calve(["probe"]).arg(at).succeeds().stdout.contains("calve volume create NAME");
+    assert!(proposes(host.path()));
+    assert!(!proposes(&top));
 }
 
 #[test]
@@ -188,8 +183,9 @@ fn a_template_in_a_volume_is_a_subvolume() {
 
 #[test]
 fn a_worktree_in_a_detached_volume_is_not_gone() {
-    let Some((host, top)) = Host::with_volume() else { return };
-    let repository = host.path().join("repository");
+    let Some(host) = Host::new(512 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
+    let (top, repository) = (host.attach("work"), host.path().join("repository"));
     fs_err::create_dir(&repository).unwrap();
     git(&repository, ["init", "-q", "-b", "main"]);
     git(&repository, ["commit", "-q", "--allow-empty", "-m", "one"]);
@@ -233,24 +229,6 @@ fn attaching_and_detaching_leaves_no_loop_device() {
         host.detach("work");
     }
     assert_eq!(host.findings("work"), []);
-    // As in a container that has the home of its host at another place.
-    let top = host.attach("work");
-    let (home, other) = (host.path().join("home"), host.path().join("other"));
-    fs_err::create_dir(&other).unwrap();
-    let _mount = calve_testkit::BindMount::new(&home, &other);
-    let by_other = |words: &[&str]| host.calve(words.iter().copied()).env("CALVE_HOME", &other);
-    by_other(&["remove", "work", "--yes"]).fails(1).says(&["is attached"]);
-    assert_eq!(Path::new(by_other(&["attach", "work"]).succeeds().stdout.trim_end()), top);
-    assert_eq!(host.devices("work").len(), 1);
-    by_other(&["detach", "work"]).succeeds();
-    assert_eq!(host.devices("work"), [""; 0]);
-    // A container's /dev: in a mount namespace of its own.
-    let script = "mount -t tmpfs none /dev; exec \"$0\" \"$@\"";
-    let ran = host.calve(["attach", "work"]).under(&["unshare", "-m", "--propagation", "private", "sh", "-c", script]);
-    ran.fails(3).says(&[
-        "offers no loop devices",
-        "as root, load the module: `modprobe loop`; a container has the kernel and the devices of its host",
-    ]);
 }
 
 #[test]
@@ -401,17 +379,6 @@ fn not_as_root_the_commands_are_printed() {
     as_user(&["remove", "work", "--yes"]).succeeds();
 }
 
-/// On a terminal, but with nothing that makes a user root.
-const NO_SUDO: &str = "mount --bind \"$1\" /etc/passwd; shift
-    for way in /usr/bin/sudo /usr/bin/pkexec; do test ! -e $way || mount --bind /dev/null $way; done
-    exec \"$@\" attach work";
-
-/// In a mount namespace where the user has an account, and may run something else as root.
-const WITHOUT_SUDO: &str = "mount --bind \"$1\" /etc/passwd; mount -t tmpfs -o mode=755 tmpfs /etc/sudoers.d; shift
-    echo '#12345 ALL=(ALL) NOPASSWD: /bin/true' > /etc/sudoers.d/test
-    echo 'Defaults !authenticate' >> /etc/sudoers.d/test; chmod 440 /etc/sudoers.d/test
-    exec \"$@\" attach work";
-
 /// In a mount namespace where the user has an account, and may become root without a password.
 const WITH_SUDO: &str = "mount --bind \"$1\" /etc/passwd; mount -t tmpfs -o mode=755 tmpfs /etc/sudoers.d; shift
     echo '#12345 ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/test; chmod 440 /etc/sudoers.d/test
@@ -422,8 +389,13 @@ const WITH_SUDO: &str = "mount --bind \"$1\" /etc/passwd; mount -t tmpfs -o mode
     \"$@\" detach work";
 
 /// `script`, which gets a program and its arguments for `calve volume`, on a terminal, where the volume `work` is not attached yet.
-fn with_sudo(host: &Host, reachable: &Reachable, script: &str) -> Terminal {
+fn with_sudo(host: &Host, reachable: &Reachable, script: &str) -> Option<Terminal> {
     assert_eq!(UnprivilegedUser::UID, 12345);
+    if !require_program("sudo") {
+        return None;
+    }
+    rustix::fs::chmod(host.path().join("home"), 0o777.into()).unwrap();
+    host.calve(["create", "work", "--size", "256M"]).by_somebody_else(reachable).succeeds();
     let accounts = fs_err::read_to_string("/etc/passwd").unwrap() + "somebody:*:12345:12345::/nonexistent:/bin/sh\n";
     fs_err::write(host.path().join("passwd"), accounts).unwrap();
     let calve = host.calve([]).by_somebody_else(reachable).command();
@@ -431,35 +403,14 @@ fn with_sudo(host: &Host, reachable: &Reachable, script: &str) -> Terminal {
     inside.args(["-m", "sh", "-ec", script, "sh"]).arg(host.path().join("passwd"));
     inside.arg(calve.get_program()).args(calve.get_args()).env("IMAGE", host.image("work"));
     carry_environment(&calve, &mut inside);
-    Terminal::new(&inside)
+    Some(Terminal::new(&inside))
 }
 
 #[test]
-fn sudo_runs_the_commands_if_it_may_and_the_user_agrees() {
+fn sudo_runs_the_commands_if_the_user_agrees() {
     let Some(host) = Host::new(512 * MIB) else { return };
     let reachable = Reachable::new();
-    if !require_program("sudo") {
-        return;
-    }
-    rustix::fs::chmod(host.path().join("home"), 0o777.into()).unwrap();
-    host.calve(["create", "work", "--size", "256M"]).by_somebody_else(&reachable).succeeds();
-    let terminal = with_sudo(&host, &reachable, NO_SUDO);
-    let (code, seen) = terminal.end();
-    assert_eq!(code, Some(3), "{seen}");
-    assert!(seen.contains("mount -t btrfs -o loop,nosuid,nodev") && seen.contains("needs root"), "{seen}");
-    assert!(!seen.contains("[y/N]"), "{seen}");
-    assert_eq!(host.devices("work"), [""; 0]);
-    let mut terminal = with_sudo(&host, &reachable, WITHOUT_SUDO);
-    terminal.after("Run this by sudo? [y/N]", "y\n");
-    let (code, seen) = terminal.end();
-    assert_eq!(code, Some(3), "{seen}");
-    assert!(seen.contains("`sudo` refused to run a command as root: "), "{seen}");
-    assert!(
-        seen.contains("have those commands run as root (`--print` prints them for a shell), then run this one again")
-    );
-    assert_eq!(host.devices("work"), [""; 0]);
-    host.calve(["doctor", "work"]).by_somebody_else(&reachable).succeeds().says(&["nothing is wrong"]);
-    let mut terminal = with_sudo(&host, &reachable, WITH_SUDO);
+    let Some(mut terminal) = with_sudo(&host, &reachable, WITH_SUDO) else { return };
     terminal.after("mount -t btrfs -o loop,nosuid,nodev", "");
     terminal.after("Run this by sudo? [y/N]", "n\n");
     terminal.after("attaching a volume needs root", "");
@@ -475,6 +426,28 @@ fn sudo_runs_the_commands_if_it_may_and_the_user_agrees() {
     system(&["sh", "-ec", &attach(&["--print"]).succeeds().stdout]);
     let top = PathBuf::from(attach(&[]).succeeds().stdout.trim_end());
     assert_eq!(fs_err::metadata(top.join("file")).unwrap().uid(), UnprivilegedUser::UID);
+}
+
+/// In a mount namespace where the user has an account, and may run something else as root.
+const WITHOUT_SUDO: &str = "mount --bind \"$1\" /etc/passwd; mount -t tmpfs -o mode=755 tmpfs /etc/sudoers.d; shift
+    echo '#12345 ALL=(ALL) NOPASSWD: /bin/true' > /etc/sudoers.d/test
+    echo 'Defaults !authenticate' >> /etc/sudoers.d/test; chmod 440 /etc/sudoers.d/test
+    exec \"$@\" attach work";
+
+#[test]
+fn sudo_that_refuses_changes_nothing() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    let reachable = Reachable::new();
+    let Some(mut terminal) = with_sudo(&host, &reachable, WITHOUT_SUDO) else { return };
+    terminal.after("Run this by sudo? [y/N]", "y\n");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, Some(3), "{seen}");
+    assert!(seen.contains("`sudo` refused to run a command as root: "), "{seen}");
+    assert!(
+        seen.contains("have those commands run as root (`--print` prints them for a shell), then run this one again")
+    );
+    assert_eq!(host.devices("work"), [""; 0]);
+    host.calve(["doctor", "work"]).by_somebody_else(&reachable).succeeds().says(&["nothing is wrong"]);
 }
 
 #[test]
@@ -549,6 +522,40 @@ fn somebody_elses_hidden_image_is_told() {
     assert_eq!(names(his.join("volumes")), [".lock"]);
 }
 
+/// On a terminal, but with nothing that makes a user root.
+const NO_SUDO: &str = "mount --bind \"$1\" /etc/passwd; shift
+    for way in /usr/bin/sudo /usr/bin/pkexec; do test ! -e $way || mount --bind /dev/null $way; done
+    exec \"$@\" attach work";
+
+#[test]
+fn without_sudo_the_commands_are_printed_and_nobody_is_asked() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    let reachable = Reachable::new();
+    let Some(terminal) = with_sudo(&host, &reachable, NO_SUDO) else { return };
+    let (code, seen) = terminal.end();
+    assert_eq!(code, Some(3), "{seen}");
+    assert!(seen.contains("mount -t btrfs -o loop,nosuid,nodev") && seen.contains("needs root"), "{seen}");
+    assert!(!seen.contains("[y/N]"), "{seen}");
+    assert_eq!(host.devices("work"), [""; 0]);
+}
+
+/// As in a container that has the home of its host at another place.
+#[test]
+fn a_volume_is_the_same_by_another_path() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
+    let top = host.attach("work");
+    let (home, other) = (host.path().join("home"), host.path().join("other"));
+    fs_err::create_dir(&other).unwrap();
+    let _mount = calve_testkit::BindMount::new(&home, &other);
+    let by_other = |words: &[&str]| host.calve(words.iter().copied()).env("CALVE_HOME", &other);
+    by_other(&["remove", "work", "--yes"]).fails(1).says(&["is attached"]);
+    assert_eq!(Path::new(by_other(&["attach", "work"]).succeeds().stdout.trim_end()), top);
+    assert_eq!(host.devices("work").len(), 1);
+    by_other(&["detach", "work"]).succeeds();
+    assert_eq!(host.devices("work"), [""; 0]);
+}
+
 #[test]
 fn a_volume_that_is_interrupted_is_not_made() {
     if !require_program("strace") {
@@ -562,4 +569,27 @@ fn a_volume_that_is_interrupted_is_not_made() {
     host.calve(["create", "work", "--size", "256M"]).under(&both).fails(130).says(&["interrupted", "run it again"]);
     assert_eq!(names(host.path().join("home/volumes")), [".lock"]);
     host.calve(["create", "work", "--size", "256M"]).succeeds();
+}
+
+#[test]
+fn mount_options_are_repaired() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
+    let top = host.attach("work");
+    system(&["mount", "-o", "remount,suid,dev,relatime", top.to_str().unwrap()]);
+    assert_eq!(host.findings("work"), [("mount_options".into(), true)]);
+    assert_eq!(host.findings("work"), []);
+}
+
+#[test]
+fn without_loop_devices_it_says_so() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
+    // A container's /dev: in a mount namespace of its own.
+    let script = "mount -t tmpfs none /dev; exec \"$0\" \"$@\"";
+    let ran = host.calve(["attach", "work"]).under(&["unshare", "-m", "--propagation", "private", "sh", "-c", script]);
+    ran.fails(3).says(&[
+        "offers no loop devices",
+        "as root, load the module: `modprobe loop`; a container has the kernel and the devices of its host",
+    ]);
 }
