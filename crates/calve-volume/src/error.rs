@@ -48,8 +48,8 @@ pub enum Error {
     /// Its directory has entries that are not Calve's.
     #[error("`{}` was not made with the volume", ShownPath(.0))]
     Foreign(PathBuf),
-    /// mkfs.btrfs formats nothing unless it can see the file of every loop device with a btrfs.
-    #[error("mkfs.btrfs has no access to the image of another user's attached volume")]
+    /// mkfs.btrfs formats nothing unless it can see the file of every loop device that is mounted.
+    #[error("mkfs.btrfs has no access to an image that another user mounted")]
     HiddenImage,
     #[error("`{program}` refused to run a command as root: {said}")]
     NotPermitted { program: Program, said: String },

@@ -39,7 +39,7 @@ pub enum Remedy {
     #[error("move that elsewhere first; only what was made with the volume is deleted")]
     MoveAway,
     #[error(
-        "have its owner detach it for a moment, or let everybody search its directories: `chmod o+x`; `losetup -l` shows where they are"
+        "have its owner unmount it for a moment, or let everybody search its directories: `chmod o+x`; `losetup -l` shows where it is"
     )]
     WaitForDetaching,
     #[error(

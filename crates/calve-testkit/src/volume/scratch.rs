@@ -52,9 +52,14 @@ impl Scratch {
 pub fn isolate_mounts() {
     let root = Path::new("/");
     must(unshare_mounts(), "unshare the mounts of", root);
-    // Nor must this thread keep other tests' mounts busy.
+    // Nor must this thread keep other tests' mounts busy, or find images of the packages' tests in closed directories:
+    // another user's mkfs.btrfs looks at the image of every loop device that is mounted.
+    let temporary = must(fs::canonicalize(env::temp_dir()), "resolve", &env::temp_dir());
     let is_scratch = |part: &OsStr| part.as_encoded_bytes().starts_with(PREFIX.as_bytes());
-    let tests = mount_points().into_iter().rev().filter(|point| point.iter().any(is_scratch));
+    let is_of_test = |point: &Path| {
+        point.iter().any(is_scratch) || point.strip_prefix(&temporary).is_ok_and(|rest| !rest.as_os_str().is_empty())
+    };
+    let tests = mount_points().into_iter().rev().filter(|point| is_of_test(point));
     tests.for_each(|point| detach(&point));
 }
 

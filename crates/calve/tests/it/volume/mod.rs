@@ -518,7 +518,7 @@ fn somebody_elses_hidden_image_is_told() {
     rustix::fs::chmod(&his, 0o777.into()).unwrap();
     let create = host.calve(["create", "his", "--size", "256M"]).env("CALVE_HOME", &his);
     let ran = create.by_somebody_else(&Reachable::new()).fails(1);
-    ran.says(&["another user's attached volume", "have its owner detach it for a moment, or let everybody search its directories: `chmod o+x`; `losetup -l` shows where they are"]);
+    ran.says(&["an image that another user mounted", "have its owner unmount it for a moment, or let everybody search its directories: `chmod o+x`; `losetup -l` shows where it is"]);
     assert_eq!(names(his.join("volumes")), [".lock"]);
 }
 
