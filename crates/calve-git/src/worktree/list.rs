@@ -29,7 +29,7 @@ pub struct WorktreeInfo {
 
 pub fn list(start: &Path) -> Result<Vec<WorktreeInfo>> {
     let repository = open_swept(start)?;
-    let main = repository.worktrees.first().and_then(|main| main.branch.as_deref());
+    let main = repository.worktrees.first().and_then(|main| Some((main.branch.as_deref()?, main.head.as_deref()?)));
     // In parallel, because each takes as long as a `git status`.
     let repository = &repository;
     std::thread::scope(|scope| {
@@ -39,7 +39,8 @@ pub fn list(start: &Path) -> Result<Vec<WorktreeInfo>> {
     })
 }
 
-fn look(repository: &Repository, worktree: &Worktree, main: Option<&str>) -> Result<WorktreeInfo> {
+/// Compares with `main`, the branch and the commit of the main worktree, if the branch has no upstream.
+fn look(repository: &Repository, worktree: &Worktree, main: Option<(&str, &str)>) -> Result<WorktreeInfo> {
     let mut listed = WorktreeInfo {
         worktree: Worktree { maker: agent::maker(worktree), ..worktree.clone() },
         age_s: worktree.made().and_then(|made| made.elapsed().ok()).map(|age| age.as_secs()),
@@ -49,18 +50,37 @@ fn look(repository: &Repository, worktree: &Worktree, main: Option<&str>) -> Res
         return Ok(listed);
     }
     let git = Git::at(&worktree.path).heeding_change_times();
-    let output =
-        git.output(&["status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=none"])?;
-    listed.is_dirty = output.status.success().then_some(!output.stdout.is_empty());
+    // One process tells the changes and the upstream: each costs as much as a small status.
+    let output = git.output(&[
+        "status",
+        "--porcelain=v2",
+        "--branch",
+        "--no-ahead-behind",
+        "-z",
+        "--untracked-files=normal",
+        "--ignore-submodules=none",
+    ])?;
+    if !output.status.success() {
+        return Ok(listed);
+    }
+    let records = || output.stdout.split(|&byte| byte == 0).filter(|record| !record.is_empty());
+    listed.is_dirty = Some(records().any(|record| !record.starts_with(b"# ")));
+    let header = |name: &str| records().find_map(|record| record.strip_prefix(name.as_bytes()));
     let Some(head) = &worktree.head else { return Ok(listed) };
-    let upstream = git.answer(&["rev-parse", "--verify", "--quiet", "--abbrev-ref", "@{upstream}"])?;
-    let (other, reference) = match (upstream, main) {
-        (Some(upstream), _) => (upstream, "@{upstream}".to_owned()),
-        (None, Some(main)) if !worktree.is_main && worktree.branch.as_deref() != Some(main) => {
-            (main.to_owned(), format!("refs/heads/{main}"))
+    // An upstream that is gone has no distance.
+    let upstream = header("# branch.upstream ").zip(header("# branch.ab "));
+    let (other, reference, is_same) = match (upstream, main) {
+        (Some((upstream, distance)), _) => {
+            (String::from_utf8_lossy(upstream).into_owned(), "@{upstream}".to_owned(), distance == b"+0 -0")
+        }
+        (None, Some((main, tip))) if !worktree.is_main && worktree.branch.as_deref() != Some(main) => {
+            (main.to_owned(), format!("refs/heads/{main}"), tip == head)
         }
         _ => return Ok(listed),
     };
+    if is_same {
+        return Ok(WorktreeInfo { compared_with: Some(other), ahead: Some(0), behind: Some(0), ..listed });
+    }
     let range = format!("{head}...{reference}");
     let differing = git.output(&["rev-list", "--left-right", "--end-of-options", &range])?;
     if !differing.status.success() {
