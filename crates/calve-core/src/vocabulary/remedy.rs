@@ -117,7 +117,7 @@ pub enum Remedy {
     FreeSpace,
     #[error("free space or inodes there (df, df -i); files that were complete stay")]
     FreeSpaceForRest,
-    #[error("deleting needs a little space too: empty a large file there (truncate -s 0 FILE), then try again")]
+    #[error("deleting needs a little space too: empty a large file there (truncate -s 0 FILE; sync), then try again")]
     FreeSpaceToDelete,
     #[error("your disk quota is used up (quota): delete files of yours; what was staged has been removed")]
     FreeQuota,

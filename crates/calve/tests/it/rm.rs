@@ -328,10 +328,11 @@ fn what_a_full_btrfs_cannot_even_delete_goes_when_a_file_was_emptied() {
     if ran.status.code() == Some(1) {
         ran.says(&[
             "No space left on device",
-            "hint: deleting needs a little space too: empty a large file there (truncate -s 0 FILE), then try again",
+            "hint: deleting needs a little space too: empty a large file there (truncate -s 0 FILE; sync), then try again",
         ]);
-        let status = Command::new("truncate").args(["-s", "0", "filler-1048576-0"]).current_dir(&*spot).status();
-        assert!(status.unwrap().success());
+        let emptied =
+            Command::new("sh").args(["-c", "truncate -s 0 filler-1048576-0; sync"]).current_dir(&*spot).status();
+        assert!(emptied.unwrap().success());
         rm().args(["--wait", "tree"]).within(&spot).succeeds();
     }
     assert!(!spot.join("tree").exists());
