@@ -214,7 +214,7 @@ export interface WriteFailure {
 export interface WriteReceipt {
     /** The kind of document and the version of its shape. */
     schema: 'calve.write/1';
-    /** The number of files written. */
+    /** The number of files written. Entries with one path may count once. */
     files: number;
     /** The size of their contents in bytes. */
     bytes: number;

@@ -358,7 +358,7 @@ class WriteReceipt(TypedDict):
     schema: Literal["calve.write/1"]
     """The kind of document and the version of its shape."""
     files: int
-    """The number of files written."""
+    """The number of files written. Entries with one path may count once."""
     bytes: int
     """The size of their contents in bytes."""
     directories: int

@@ -129,7 +129,7 @@ pub struct SparesReceipt<'a> {
 #[cfg_attr(feature = "program", derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.write/1")]
 pub struct WriteReceipt {
-    /// The number of files written.
+    /// The number of files written. Entries with one path may count once.
     files: u64,
     /// The size of their contents in bytes.
     bytes: u64,

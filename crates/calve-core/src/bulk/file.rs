@@ -90,7 +90,7 @@ impl FileToWrite<'_> {
     }
 
     fn by_rename(self) -> Result<(), Error> {
-        let Self { directory, item, options, path } = self;
+        let Self { directory, item, options, .. } = self;
         let hidden = format!(".calve-write-{:016x}", sys::random());
         let hidden = hidden.as_bytes();
         let replaced = match options.existing {
@@ -99,10 +99,9 @@ impl FileToWrite<'_> {
         };
         let replaced = replaced.map_err(self.failed(Operation::Stat))?;
         let mode = if replaced.is_some() { ReplacedFile::NEW_MODE } else { options.mode };
-        let file =
-            create(directory, hidden, mode).map_err(|errno| Error::io(Operation::CreateFile, path(hidden), errno))?;
+        let file = create(directory, hidden, mode).map_err(self.failed(Operation::CreateFile))?;
         let kept = replaced.map_or(Ok(()), |old| old.keep_in(file.as_fd()).map(drop));
-        let kept = kept.map_err(|error| Error::io(Operation::SetFileMode, path(hidden), error));
+        let kept = kept.map_err(self.failed(Operation::SetFileMode));
         let written = kept.and_then(|()| self.fill(file)).and_then(|()| {
             let published = match options.existing {
                 ExistingFile::Overwrite => rustix::fs::renameat(directory, hidden, directory, item.name),

@@ -109,7 +109,7 @@ pub enum Remedy {
     DeleteAsRoot(PathBuf),
     #[error("make it readable, and its parent directories searchable (chmod u+rX), or run as its owner")]
     AllowReading,
-    #[error("check the owner and mode of the directory that it is in (ls -ld), or run as its owner")]
+    #[error("check the owner and mode of the path and of its directory (ls -ld), or run as its owner")]
     CheckPermissions,
     #[error("the clone is in place and complete, but may not survive a power failure: check the disk (dmesg)")]
     CheckDiskAfterClone,

@@ -138,7 +138,7 @@ fn the_parent_of_the_destination_is_read_only() {
     run("locked/new").fails(1).says(&[
         "`locked`",
         "Permission denied",
-        "hint: check the owner and mode of the directory that it is in (ls -ld), or run as its owner\n",
+        "hint: check the owner and mode of the path and of its directory (ls -ld), or run as its owner\n",
     ]);
     run("closed/new").fails(1).says(&["`closed", "Permission denied"]).hints();
     // Excluding is advised for paths inside the source only.
