@@ -117,6 +117,18 @@ fn files_that_are_there_are_overwritten_or_refused() {
 }
 
 #[test]
+fn an_error_names_the_file_and_not_a_hidden_one() {
+    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
+    volume.remount_read_only();
+    for placement in [Placement::InPlace, Placement::Rename] {
+        let mut options = WriteOptions::default();
+        options.placement = placement;
+        let error = write_files(volume.path(), &[entry("new", "n")], options).unwrap_err();
+        assert!(error.to_string().contains(&format!("`{}/new`", volume.path().display())), "{error}");
+    }
+}
+
+#[test]
 fn of_two_entries_with_one_path_the_first_is_written_where_files_must_be_new() {
     for (entries, written) in [
         (vec![entry("a", "1"), entry("b", "2"), entry("a", "3"), entry("c", "4")], vec!["a", "b"]),
