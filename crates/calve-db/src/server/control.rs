@@ -16,7 +16,7 @@ use crate::server::messages::{Answer, Request, receive, send};
 use crate::server::starter::wait_for_word;
 use crate::sys::ProcessHandle;
 
-const ENDING: Duration = Duration::from_secs(10);
+pub(crate) const ENDING: Duration = Duration::from_secs(10);
 
 /// Ends a server, and moves its files out of sight, to be deleted later. A service's server that cannot write its data
 /// goes on. Returns the server as it was, or `None` if its record could not be read.

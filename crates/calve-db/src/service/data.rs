@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use calve_core::internal::sweep_records;
 use calve_core::{CancelToken, Strategy};
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::address::Address;
 use crate::engine::{self, Engine, ServerProgram};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, unless_cancelled};
 use crate::files::directory::Directory;
 use crate::files::log;
 use crate::files::private;
@@ -104,7 +105,16 @@ impl Service {
 
     /// Asks its server's supervisor. `None`: no server runs, or it has just ended.
     pub(super) fn ask(&self, home: &Home, request: Request, cancel: &CancelToken) -> Result<Option<Answer>> {
-        let Some(record) = self.server(home)? else { return Ok(None) };
+        let (slot, asked) = (registry::slot_of(home, &self.name), Instant::now());
+        let record = loop {
+            match self.server(home)? {
+                Some(record) => break record,
+                // A server that begins or ends has none.
+                None if registry::is_held(&slot) && asked.elapsed() < control::ENDING => unless_cancelled(cancel)?,
+                None => return Ok(None),
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
         match control::ask(&record, request, cancel) {
             Err(Error::SupervisorGone(_)) if control::has_ended(home, &record, cancel)? => Ok(None),
             answer => answer.map(Some),

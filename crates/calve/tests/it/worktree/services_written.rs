@@ -552,6 +552,22 @@ fn a_server_that_ended_is_forgotten_with_its_worktree() {
     while !listed().contains(&format!("{name}  ended")) {}
     shop.remove(&one, &["--lose-data"]).succeeds();
     assert!(!listed().contains(&name));
+    // What has changed is known once a server that is ending has ended.
+    let one = shop.repo.added("one");
+    shop.rows(&one);
+    let name = shop.status(&one)[0]["server"].clone();
+    let server = shop.servers().into_iter().find(|server| server["name"] == name).unwrap();
+    let server = rustix::process::Pid::from_raw(server["pid"].as_i64().unwrap() as i32).unwrap();
+    rustix::process::kill_process(server, rustix::process::Signal::STOP).unwrap();
+    let ending = shop.within(&one, &["down"]).start();
+    eventually("its record is hidden", || shop.servers().iter().all(|server| server["name"] != name));
+    let mut removal = shop.remove(&one, &["-n"]).start();
+    let asked = std::time::Instant::now();
+    while !removal.has_ended() && asked.elapsed().as_millis() < 1000 {}
+    rustix::process::kill_process(server, rustix::process::Signal::CONT).unwrap();
+    removal.ends(0);
+    ending.ends(0);
+    shop.remove(&one, &[]).succeeds();
     // Two removals at once: the second says so.
     let one = shop.repo.added("one");
     let turn = shop.home().join("db/services").join(&shop.data()[0]).join("turn");
