@@ -35,7 +35,10 @@ impl Facts {
             let text = format!("warning: no ports were leased and no data was cloned: {error}");
             self.add(FactSubject::Configuration, text);
         }
-        self.configuration(root, donor);
+        // That of an untrusted commit is the donor's.
+        if own.ports.is_empty() && own.services.as_ref().is_none_or(Services::is_empty) {
+            self.configuration(root, donor);
+        }
         self.add_all(FactSubject::Ports, env::ports_line(&own.ports));
         if let Some(services) = &own.services {
             self.services(services);
