@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use calve_core::internal::sweep_records;
 use calve_core::{CancelToken, Strategy};
@@ -12,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::address::Address;
 use crate::engine::{self, Engine, ServerProgram};
-use crate::error::{Error, Result, unless_cancelled};
+use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::log;
 use crate::files::private;
@@ -105,18 +104,13 @@ impl Service {
 
     /// Asks its server's supervisor. `None`: no server runs, or it has just ended.
     pub(super) fn ask(&self, home: &Home, request: Request, cancel: &CancelToken) -> Result<Option<Answer>> {
-        let (slot, asked) = (registry::slot_of(home, &self.name), Instant::now());
-        let record = loop {
-            match self.server(home)? {
-                Some(record) => break record,
-                // A server that begins or ends has none.
-                None if registry::is_held(&slot) && asked.elapsed() < control::ENDING => unless_cancelled(cancel)?,
-                None => return Ok(None),
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
+        // A server that begins or ends has no record.
+        let has_none = |slot: &Path| registry::is_held(slot) && matches!(self.server(home), Ok(None));
+        control::has_ended(home, &self.name, has_none, cancel)?;
+        let Some(record) = self.server(home)? else { return Ok(None) };
+        let is_held = |slot: &Path| registry::is_held_by(slot, &record);
         match control::ask(&record, request, cancel) {
-            Err(Error::SupervisorGone(_)) if control::has_ended(home, &record, cancel)? => Ok(None),
+            Err(Error::SupervisorGone(_)) if control::has_ended(home, &self.name, is_held, cancel)? => Ok(None),
             answer => answer.map(Some),
         }
     }

@@ -45,14 +45,13 @@ impl Donor {
 
 /// Returns whether the data may have contents that neither its template nor its donor has.
 pub fn is_written(home: &Home, service: &Service) -> Result<bool> {
+    let changes = changes(home, service);
+    // Another process may have removed it meanwhile.
+    find(home, &service.name)?;
     let lacks = service.donor.as_ref().is_some_and(|donor| !donor.has_all(home));
     // A replaced or removed template no longer has the data of a worktree.
     let is_there = || template::load(home, &service.template).is_ok_and(|template| service.is_of(&template));
-    let has_changed = || changes(home, service).map(|changes| changes.0);
-    let is_written = if lacks || (service.is_promoted && !is_there()) { Ok(true) } else { has_changed() };
-    // Another process may have removed it meanwhile.
-    find(home, &service.name)?;
-    is_written
+    Ok(lacks || (service.is_promoted && !is_there()) || changes?.0)
 }
 
 /// Returns whether the data may have changed since it was cloned, and if so its position, if known.

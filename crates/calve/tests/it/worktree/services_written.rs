@@ -557,14 +557,20 @@ fn a_server_that_ended_is_forgotten_with_its_worktree() {
     shop.rows(&one);
     let name = shop.status(&one)[0]["server"].clone();
     let server = shop.servers().into_iter().find(|server| server["name"] == name).unwrap();
-    let server = rustix::process::Pid::from_raw(server["pid"].as_i64().unwrap() as i32).unwrap();
-    rustix::process::kill_process(server, rustix::process::Signal::STOP).unwrap();
+    // It waits for its children, which write what it has.
+    let children = fs_err::read_to_string(format!("/proc/{0}/task/{0}/children", server["pid"])).unwrap();
+    let signal = |signal| {
+        for child in children.split_whitespace().map(|child| child.parse().unwrap()) {
+            rustix::process::kill_process(rustix::process::Pid::from_raw(child).unwrap(), signal).unwrap();
+        }
+    };
+    signal(rustix::process::Signal::STOP);
     let ending = shop.within(&one, &["down"]).start();
     eventually("its record is hidden", || shop.servers().iter().all(|server| server["name"] != name));
     let mut removal = shop.remove(&one, &["-n"]).start();
     let asked = std::time::Instant::now();
     while !removal.has_ended() && asked.elapsed().as_millis() < 1000 {}
-    rustix::process::kill_process(server, rustix::process::Signal::CONT).unwrap();
+    signal(rustix::process::Signal::CONT);
     removal.ends(0);
     ending.ends(0);
     shop.remove(&one, &[]).succeeds();
