@@ -70,7 +70,7 @@ impl<S: Read + Write> Session<S> {
     }
 
     /// Runs a statement to its end.
-    pub fn rows(&mut self, sql: &str) -> io::Result<Vec<Row>> {
+    pub fn rows(&mut self, sql: &str) -> io::Result<Vec<Vec<Option<String>>>> {
         self.number = 0;
         self.send(&[&[COM_QUERY], sql.as_bytes()].concat())?;
         let head = self.packet()?;
@@ -140,10 +140,8 @@ fn length(from: &mut &[u8]) -> Option<usize> {
     usize::try_from(u64::from_le_bytes(whole)).ok()
 }
 
-/// Values, of which `None` is NULL.
-type Row = Vec<Option<String>>;
-
-fn row(mut packet: &[u8]) -> Option<Row> {
+/// Parses a row's values, of which `None` is NULL.
+fn row(mut packet: &[u8]) -> Option<Vec<Option<String>>> {
     let mut row = Vec::new();
     while let Some(first) = packet.first() {
         if *first == LOCAL_FILE {
