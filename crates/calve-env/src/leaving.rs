@@ -21,7 +21,17 @@ pub(crate) struct LeavingServices<'h> {
 /// Lists data that may differ from its source. Fails if some is unreadable and may not be given up.
 pub(crate) fn unsaved_data(host: &dyn Host, worktree: &Worktree, rule: LossRule) -> Result<Vec<UnsavedItem>> {
     let leaving = LeavingServices::find(host, WorktreeId::of_worktree(worktree)?)?;
-    leaving.map_or(Ok(Vec::new()), |leaving| leaving.unsaved(rule))
+    let Some(mut leaving) = leaving else { return Ok(Vec::new()) };
+    if let (Some(error), LossRule::Refuse) = (leaving.unreadable.take(), rule) {
+        return Err(error);
+    }
+    let mut items = Vec::new();
+    for service in &leaving.services {
+        if calve_db::is_written(&leaving.home, service).map_err(|error| unless_going(service, error))? {
+            items.push(UnsavedItem::Service(service.service.clone()));
+        }
+    }
+    Ok(items)
 }
 
 impl<'h> LeavingServices<'h> {
@@ -37,20 +47,6 @@ impl<'h> LeavingServices<'h> {
         };
         let is_any = !services.is_empty() || unreadable.is_some();
         Ok(is_any.then_some(Self { host, home, services, unreadable, removals: Vec::new() }))
-    }
-
-    /// Leaves the servers running.
-    fn unsaved(mut self, rule: LossRule) -> Result<Vec<UnsavedItem>> {
-        if let (Some(error), LossRule::Refuse) = (self.unreadable.take(), rule) {
-            return Err(error);
-        }
-        let mut items = Vec::new();
-        for service in &self.services {
-            if calve_db::is_written(&self.home, service).map_err(|error| unless_going(service, error))? {
-                items.push(UnsavedItem::Service(service.service.clone()));
-            }
-        }
-        Ok(items)
     }
 
     /// Stops the servers. Unless `written` accepts it, fails for written or unreadable data. Unreadable data stays.

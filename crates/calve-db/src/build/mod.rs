@@ -10,8 +10,7 @@ pub use promote::promote;
 pub use travel::{NameLock, ReceiveOptions, ReceivePaths, TemplateToSend, hold_to_send, receive};
 
 use crate::error::{Error, Result};
-use crate::registry::template;
-use crate::registry::{Home, name};
+use crate::registry::{Home, name, template};
 use crate::server::standby;
 
 /// Unused templates that stay, because switching branches may need them again.

@@ -7,8 +7,7 @@ use fs_err as fs;
 
 use super::create::{of_other_engine, wait_for_others};
 use super::{BuildEvent, publish};
-use crate::engine::programs;
-use crate::engine::{self, ServerProgram};
+use crate::engine::{self, ServerProgram, programs};
 use crate::error::{AtPath as _, Result};
 use crate::files::log;
 use crate::registry::template::{DatabaseTemplate, read};

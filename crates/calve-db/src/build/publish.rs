@@ -9,8 +9,7 @@ use crate::engine::{Engine, Version};
 use crate::error::{AtPath as _, Error, Result, UnusableData};
 use crate::files::log;
 use crate::files::private;
-use crate::registry::template::manifest;
-use crate::registry::template::{DOCUMENT, DatabaseTemplate, aside, put_aside};
+use crate::registry::template::{DOCUMENT, DatabaseTemplate, aside, manifest, put_aside};
 use crate::registry::{DATA, Home};
 use crate::server::sweep;
 

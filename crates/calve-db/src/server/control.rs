@@ -3,15 +3,15 @@
 use std::io::{BufReader, ErrorKind};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use calve_core::CancelToken;
 use rustix::process::Signal;
 
 use crate::error::{Error, Remedy, Result, unless_cancelled};
-use crate::registry::Home;
 use crate::registry::template::DatabaseTemplate;
-use crate::registry::{self, Record};
+use crate::registry::{self, Home, Record};
 use crate::server::messages::{Answer, Request, receive, send};
 use crate::server::starter::wait_for_word;
 use crate::sys::ProcessHandle;
@@ -31,10 +31,11 @@ pub(crate) fn stop_by(home: &Home, name: &str, request: Request, cancel: &Cancel
         found => (found?, None),
     };
     let may_lose = !record.durable || request == Request::StopAnyway;
+    let is_held = |slot: &Path| registry::is_held_by(slot, &record);
     match change(home, &record, request, cancel) {
         Ok(_) if !slot.exists() => {}
         // A signal would not report data that it cannot write.
-        Err(Error::SupervisorGone(_)) if !may_lose && !has_ended(home, &record, cancel)? => {
+        Err(Error::SupervisorGone(_)) if !may_lose && !has_ended(home, name, is_held, cancel)? => {
             let text = format!("the supervisor of the server `{name}` does not answer, so it was not stopped");
             return Err(Error::failed(text, Remedy::StopAnyway));
         }
@@ -49,9 +50,7 @@ pub(crate) fn stop_by(home: &Home, name: &str, request: Request, cancel: &Cancel
     }
     match unreadable {
         Some(error) if registry::is_held(&slot) => Err(error),
-        None if registry::is_held_by(&slot, &record) => {
-            Err(Error::failed(format!("the server `{name}` is still ending"), Remedy::TryAgain))
-        }
+        None if is_held(&slot) => Err(Error::failed(format!("the server `{name}` is still ending"), Remedy::TryAgain)),
         unreadable => Ok(unreadable.is_none().then_some(record)),
     }
 }
@@ -115,14 +114,19 @@ pub(crate) fn ask(record: &Record, request: Request, cancel: &CancelToken) -> Re
     }
 }
 
-/// Waits for the end of a supervisor that hung up, mostly because it is ending. Returns whether it has ended.
-pub(crate) fn has_ended(home: &Home, record: &Record, cancel: &CancelToken) -> Result<bool> {
-    let (slot, started) = (registry::slot_of(home, &record.server.name), Instant::now());
-    while registry::is_held_by(&slot, record) && started.elapsed() < ENDING {
+/// Waits while a supervisor that is probably ending holds its slot. Returns whether it has ended.
+pub(crate) fn has_ended(
+    home: &Home,
+    name: &str,
+    is_held: impl Fn(&Path) -> bool,
+    cancel: &CancelToken,
+) -> Result<bool> {
+    let (slot, started) = (registry::slot_of(home, name), Instant::now());
+    while is_held(&slot) && started.elapsed() < ENDING {
         unless_cancelled(cancel)?;
         std::thread::sleep(Duration::from_millis(5));
     }
-    Ok(!registry::is_held_by(&slot, record))
+    Ok(!is_held(&slot))
 }
 
 fn supervisor(record: &Record) -> Option<ProcessHandle> {

@@ -7,8 +7,7 @@ use calve_core::{CancelToken, Strategy};
 
 use crate::error::Result;
 use crate::files::random;
-use crate::registry::template;
-use crate::registry::{self, Home, name};
+use crate::registry::{self, Home, name, template};
 use crate::server::messages::{Claim, Ownership, Spec};
 use crate::server::standby;
 use crate::server::starter::{OwnedServer, Starter, run, spec_of};

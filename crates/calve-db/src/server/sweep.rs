@@ -9,15 +9,11 @@ use fs_err as fs;
 use rustix::fs::FlockOperation;
 use rustix::process::Signal;
 
-use crate::engine::container;
-use crate::engine::memory;
-use crate::engine::{self, Engine};
+use crate::engine::{self, Engine, container, memory};
 use crate::error::{AtPath as _, Error, Result};
 use crate::files::directory::Directory;
 use crate::files::trash;
-use crate::registry::Home;
-use crate::registry::template;
-use crate::registry::{self, Ending, Record, SOCKETS, SocketsNote, lock_all};
+use crate::registry::{self, Ending, Home, Record, SOCKETS, SocketsNote, lock_all, template};
 use crate::sys;
 
 /// A killed process ends at once, unless it has much to release.

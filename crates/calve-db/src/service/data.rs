@@ -104,9 +104,13 @@ impl Service {
 
     /// Asks its server's supervisor. `None`: no server runs, or it has just ended.
     pub(super) fn ask(&self, home: &Home, request: Request, cancel: &CancelToken) -> Result<Option<Answer>> {
+        // A server that begins or ends has no record.
+        let has_none = |slot: &Path| registry::is_held(slot) && matches!(self.server(home), Ok(None));
+        control::has_ended(home, &self.name, has_none, cancel)?;
         let Some(record) = self.server(home)? else { return Ok(None) };
+        let is_held = |slot: &Path| registry::is_held_by(slot, &record);
         match control::ask(&record, request, cancel) {
-            Err(Error::SupervisorGone(_)) if control::has_ended(home, &record, cancel)? => Ok(None),
+            Err(Error::SupervisorGone(_)) if control::has_ended(home, &self.name, is_held, cancel)? => Ok(None),
             answer => answer.map(Some),
         }
     }

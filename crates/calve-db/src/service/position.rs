@@ -45,12 +45,13 @@ impl Donor {
 
 /// Returns whether the data may have contents that neither its template nor its donor has.
 pub fn is_written(home: &Home, service: &Service) -> Result<bool> {
-    // Another process may have removed it since.
+    let changes = changes(home, service);
+    // Another process may have removed it meanwhile.
     find(home, &service.name)?;
     let lacks = service.donor.as_ref().is_some_and(|donor| !donor.has_all(home));
     // A replaced or removed template no longer has the data of a worktree.
     let is_there = || template::load(home, &service.template).is_ok_and(|template| service.is_of(&template));
-    Ok(lacks || (service.is_promoted && !is_there()) || changes(home, service)?.0)
+    Ok(lacks || (service.is_promoted && !is_there()) || changes?.0)
 }
 
 /// Returns whether the data may have changed since it was cloned, and if so its position, if known.

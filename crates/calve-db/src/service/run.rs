@@ -10,8 +10,7 @@ use rustix::io::FdFlags;
 
 use super::data::{LOCK, ON_DISK, Service, take_turn};
 use super::position::is_written;
-use crate::engine::memory;
-use crate::engine::{Engine, Purpose, programs};
+use crate::engine::{Engine, Purpose, memory, programs};
 use crate::error::{AtPath as _, Error, Remedy, Result, UnusableData, unless_cancelled};
 use crate::files::directory::Directory;
 use crate::files::{private, runtime, trash};
@@ -54,11 +53,9 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
     let mut spec = Spec { purpose: Purpose::Keep, owner: Ownership::Nobody, durable, ..spec };
     // Commits are worthless without their clone on the disk, so the server is not announced before that.
     let (started, written) = std::thread::scope(|scope| {
-        let is_written = service.slot.join(ON_DISK).exists();
-        let writing = (!is_written).then(|| scope.spawn(|| write_to_disk(&service.slot, &starter)));
+        let writing = scope.spawn(|| write_to_disk(&service.slot, &starter));
         let started = starter::run(home, &mut spec, slot, &starter);
-        let joined = writing.map(|writing| writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        (started, joined.unwrap_or(Ok(())))
+        (started, writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
     started.map_err(|error| unless_of_other_version(&service, error))?;
     if let Err(error) = written {

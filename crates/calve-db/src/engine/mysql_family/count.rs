@@ -42,13 +42,11 @@ pub(super) struct Counters {
     pub(super) status: &'static str,
     /// In quotes, separated by commas.
     pub(super) names: &'static str,
-    /// The table of sessions, if reading it is no write.
-    pub(super) sessions: Option<&'static str>,
 }
 
 impl Counters {
     fn sum(&self, session: &mut Session<Connection>) -> Option<u64> {
-        let Self { status, names, .. } = self;
+        let Self { status, names } = self;
         let number = names.split(',').count();
         // `FLUSH STATUS` may set the counters back.
         let sql = format!(
@@ -118,21 +116,25 @@ pub(super) fn begin(counters: &Counters, data: &Path, server: &Address) -> Resul
     private::write_json_to_disk(&note(data), &Count::Base(before.wrapping_sub(sum)))
 }
 
-/// Notes the total once no client is connected, which could write until the server has ended.
+/// Ends all sessions, which could write until the server has ended, and notes the total. What they had not committed
+/// is rolled back, but counts.
 pub(super) fn end(counters: &Counters, data: &Path, server: &Address) -> Option<()> {
     let Count::Base(base) = private::read_json(&note(data)).ok()?? else { return None };
     let mut session = wire::open(&Address { socket: runtime::hide(&server.socket).ok()?, ..server.clone() })?;
+    let own = session.first_row("SELECT CONNECTION_ID()").ok()?;
     let begun = Instant::now();
     while !counters.is_alone(&mut session, "Threads_connected") {
         if begun.elapsed() > LEAVING {
             return None;
         }
-        let others = "WHERE ID <> CONNECTION_ID() AND COMMAND NOT IN ('Daemon', 'Killed')";
-        let kills = counters.sessions.map(|table| format!("SELECT CONCAT('KILL ', ID) FROM {table} {others}"));
-        if let Some(kills) = kills
-            && let Some(kill) = session.first_row(&kills).ok()?
-        {
-            let _ = session.first_row(&kill);
+        // MySQL counts reading its table of sessions as an update.
+        for row in session.rows("SHOW PROCESSLIST").ok()? {
+            if let [Some(id), _, _, _, Some(command), ..] = &row[..]
+                && command != "Daemon"
+                && own.as_ref() != Some(id)
+            {
+                let _ = session.rows(&format!("KILL {id}"));
+            }
         }
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -23,7 +23,6 @@ const FIXED: &[&str] =
 pub(super) const COUNTERS: Counters = Counters {
     status: "information_schema.GLOBAL_STATUS",
     names: "'HANDLER_WRITE', 'HANDLER_UPDATE', 'HANDLER_DELETE'",
-    sessions: Some("information_schema.PROCESSLIST"),
 };
 
 /// Returns the first words of the command that fills a data directory. `base`: the installation.

@@ -42,8 +42,6 @@ pub(super) const COUNTERS: Counters = Counters {
     status: "performance_schema.global_status",
     names: "'Innodb_rows_inserted', 'Innodb_rows_updated', 'Innodb_rows_deleted', \
             'Innodb_system_rows_inserted', 'Innodb_system_rows_updated', 'Innodb_system_rows_deleted'",
-    // The one in `information_schema` counts as an update, and the performance schema is off.
-    sessions: None,
 };
 
 pub(super) fn init(program: &Path, storage: &[&str]) -> Vec<OsString> {

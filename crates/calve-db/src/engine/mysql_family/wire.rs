@@ -63,13 +63,19 @@ impl<S: Read + Write> Session<S> {
         }
     }
 
-    /// Runs a statement to its end. Returns the first row's values, joined by spaces. `None`: no row, or NULL.
+    /// Returns the values of a statement's first row, joined by spaces. `None`: no row, or NULL.
     pub fn first_row(&mut self, sql: &str) -> io::Result<Option<String>> {
+        let first = self.rows(sql)?.into_iter().next();
+        Ok(first.and_then(|row| row.into_iter().collect::<Option<Vec<_>>>()).map(|values| values.join(" ")))
+    }
+
+    /// Runs a statement to its end.
+    pub fn rows(&mut self, sql: &str) -> io::Result<Vec<Vec<Option<String>>>> {
         self.number = 0;
         self.send(&[&[COM_QUERY], sql.as_bytes()].concat())?;
         let head = self.packet()?;
         let columns = match head.first() {
-            Some(&OK) => return Ok(None),
+            Some(&OK) => return Ok(Vec::new()),
             Some(&LOCAL_FILE) | None => return Err(io::ErrorKind::InvalidData.into()),
             _ => length(&mut &*head).ok_or(io::ErrorKind::InvalidData)?,
         };
@@ -77,15 +83,13 @@ impl<S: Read + Write> Session<S> {
             self.packet()?;
         }
         self.packet()?;
-        let mut first = None;
+        let mut rows = Vec::new();
         loop {
             let packet = self.packet()?;
             if packet.first() == Some(&END) && packet.len() < 9 {
-                let values = first.and_then(|row: Vec<_>| row.into_iter().collect::<Option<Vec<_>>>());
-                return Ok(values.map(|values| values.join(" ")));
+                return Ok(rows);
             }
-            let row = row(&packet).ok_or(io::ErrorKind::InvalidData)?;
-            first.get_or_insert(row);
+            rows.push(row(&packet).ok_or(io::ErrorKind::InvalidData)?);
         }
     }
 

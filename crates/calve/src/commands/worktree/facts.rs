@@ -35,7 +35,13 @@ impl Facts {
             let text = format!("warning: no ports were leased and no data was cloned: {error}");
             self.add(FactSubject::Configuration, text);
         }
-        self.configuration(root, donor);
+        let has_config = |root: &Path| root.join(calve_git::SHARED_CONFIG).symlink_metadata().is_ok();
+        // An untrusted commit has the donor's.
+        let has_parts = !own.ports.is_empty() || own.services.as_ref().is_some_and(|services| !services.is_empty());
+        if !has_parts && !has_config(root) && has_config(donor) {
+            let text = "this commit has no `.calve.toml`, so there are no ports and no services here; commit the file, or copy it";
+            self.add(FactSubject::Configuration, text);
+        }
         self.add_all(FactSubject::Ports, env::ports_line(&own.ports));
         if let Some(services) = &own.services {
             self.services(services);
@@ -53,15 +59,6 @@ impl Facts {
         if !urls.is_empty() {
             let text = format!("service{plural}: {} (`calve up` starts {them})", urls.join(", "));
             self.add(FactSubject::Services, text);
-        }
-    }
-
-    /// Reports a missing configuration if the donor has one.
-    fn configuration(&mut self, root: &Path, donor: &Path) {
-        let is_there = |root: &Path| root.join(calve_git::SHARED_CONFIG).symlink_metadata().is_ok();
-        if !is_there(root) && is_there(donor) {
-            let text = "this commit has no `.calve.toml`, so there are no ports and no services here; commit the file, or copy it";
-            self.add(FactSubject::Configuration, text);
         }
     }
 

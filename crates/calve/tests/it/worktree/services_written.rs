@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Child;
 
 use calve_testkit::{SplitMix64, few_rounds, matrix, require_program, rounds};
 use serde_json::{Value, json};
@@ -242,11 +243,11 @@ const READING_MYSQL: &[&str] = &[
 fn reading_changes_nothing_on_mariadb_and_mysql() {
     for engine in matrix([MARIADB, MYSQL]) {
         let Some(shop) = Shop::new(engine) else { continue };
-        reads_and_writes(&shop, engine == MARIADB);
+        reads_and_writes(&shop);
     }
 }
 
-fn reads_and_writes(shop: &Shop, ends_sessions: bool) {
+fn reads_and_writes(shop: &Shop) {
     let tables =
         "CREATE TABLE files (a int, KEY (a)) ENGINE = MyISAM; CREATE TABLE lines_of (a int NOT NULL) ENGINE = CSV";
     let rows = "INSERT INTO files VALUES (1); INSERT INTO lines_of VALUES (1)";
@@ -265,25 +266,37 @@ fn reads_and_writes(shop: &Shop, ends_sessions: bool) {
     let third = shop.repo.spot.join("proj.third");
     shop.rows(&third);
     shop.remove(&third, &[]).succeeds();
-    // Neither do clients that stay connected, in or between statements, if Calve can end them first.
+    // Neither do clients that stay connected, in or between statements.
     shop.rows(&read);
-    let mut idle = shop.session(&read, "BEGIN; SELECT * FROM t");
+    let idle = shop.session(&read, "BEGIN; SELECT * FROM t");
     let sleeping = shop.client(&read, "SELECT SLEEP(100)").start();
     eventually("the client sleeps", || shop.sql(&read, "SHOW PROCESSLIST").contains("User sleep"));
     shop.within(&read, &["down", "-q"]).succeeds();
     sleeping.wait();
-    idle.kill().unwrap();
-    idle.wait().unwrap();
-    if ends_sessions {
-        shop.remove(&read, &["-n"]).succeeds();
-        shop.rows(&read);
-        let mut idle = shop.session(&read, "BEGIN; SELECT * FROM t");
-        shop.remove(&read, &["-n"]).succeeds();
-        shop.remove(&read, &[]).succeeds();
-        idle.kill().unwrap();
-        idle.wait().unwrap();
-    } else {
-        shop.remove(&read, &["-n"]).fails(1).says(&[HINT]);
+    leave([idle]);
+    shop.remove(&read, &["-n"]).succeeds();
+    shop.rows(&read);
+    let pool: [_; 8] = std::array::from_fn(|_| shop.session(&read, "SELECT * FROM t"));
+    shop.remove(&read, &["-n"]).succeeds();
+    shop.within(&read, &["reset", "-q"]).succeeds();
+    leave(pool);
+    shop.rows(&read);
+    let pool: [_; 8] = std::array::from_fn(|_| shop.session(&read, "BEGIN; SELECT * FROM t"));
+    shop.remove(&read, &["-n"]).succeeds();
+    shop.remove(&read, &[]).succeeds();
+    leave(pool);
+    // Rows of a transaction that is open at the end are rolled back. They count, like all that was written.
+    for commands in [&["down", "-q"][..], &["reset"]] {
+        let open = shop.repo.added(&format!("open-{}", commands[0]));
+        shop.rows(&open);
+        let sessions = ["SELECT * FROM t", "BEGIN; INSERT INTO t VALUES (9)"].map(|sql| shop.session(&open, sql));
+        shop.remove(&open, &["-n"]).fails(1).says(&[HINT]);
+        let ended = shop.within(&open, commands).run();
+        assert_eq!(ended.status.success(), commands[0] == "down", "{}", ended.stderr);
+        leave(sessions);
+        shop.remove(&open, &["-n"]).fails(1).says(&[HINT]);
+        assert_eq!(shop.rows(&open), [1, 2, 3]);
+        shop.remove(&open, &[]).fails(1).says(&[HINT]);
     }
     // A server whose counters were set back, or that runs events, does not know.
     for sql in ["FLUSH STATUS", "SET GLOBAL event_scheduler = ON"] {
@@ -316,6 +329,13 @@ fn reads_and_writes(shop: &Shop, ends_sessions: bool) {
         }
         shop.remove(&written, &[]).fails(1).says(&[HINT]);
         shop.remove(&written, &["--lose-data"]).succeeds();
+    }
+}
+
+fn leave(sessions: impl IntoIterator<Item = Child>) {
+    for mut session in sessions {
+        session.kill().unwrap();
+        session.wait().unwrap();
     }
 }
 
@@ -532,6 +552,28 @@ fn a_server_that_ended_is_forgotten_with_its_worktree() {
     while !listed().contains(&format!("{name}  ended")) {}
     shop.remove(&one, &["--lose-data"]).succeeds();
     assert!(!listed().contains(&name));
+    // What has changed is known once a server that is ending has ended.
+    let one = shop.repo.added("one");
+    shop.rows(&one);
+    let name = shop.status(&one)[0]["server"].clone();
+    let server = shop.servers().into_iter().find(|server| server["name"] == name).unwrap();
+    // It waits for its children, which write what it has.
+    let children = fs_err::read_to_string(format!("/proc/{0}/task/{0}/children", server["pid"])).unwrap();
+    let signal = |signal| {
+        for child in children.split_whitespace().map(|child| child.parse().unwrap()) {
+            rustix::process::kill_process(rustix::process::Pid::from_raw(child).unwrap(), signal).unwrap();
+        }
+    };
+    signal(rustix::process::Signal::STOP);
+    let ending = shop.within(&one, &["down"]).start();
+    eventually("its record is hidden", || shop.servers().iter().all(|server| server["name"] != name));
+    let mut removal = shop.remove(&one, &["-n"]).start();
+    let asked = std::time::Instant::now();
+    while !removal.has_ended() && asked.elapsed().as_millis() < 1000 {}
+    signal(rustix::process::Signal::CONT);
+    removal.ends(0);
+    ending.ends(0);
+    shop.remove(&one, &[]).succeeds();
     // Two removals at once: the second says so.
     let one = shop.repo.added("one");
     let turn = shop.home().join("db/services").join(&shop.data()[0]).join("turn");

@@ -555,6 +555,19 @@ fn no_tree_brings_its_own_git_and_without_a_hook_none_is_named() {
 }
 
 #[test]
+fn a_pull_request_without_a_configuration_has_the_donors_ports() {
+    let hostile = Hostile::new();
+    let other = hostile.repo.spot.join("other");
+    git(&other, ["rm", "-q", ".calve.toml"]);
+    git(&other, ["commit", "-q", "-m", "no configuration"]);
+    git(&other, ["update-ref", "refs/pull/7/head", "HEAD"]);
+    hostile.repo.write(".calve.toml", &format!("[ports]\nweb = {}\n", super::ports::number(245)));
+    hostile.repo.commit("ports");
+    let added = hostile.calve(["add", "pr/7"]).succeeds().says(&["ports: WEB_PORT="]);
+    assert!(!added.stderr.contains("there are no ports"), "{}", added.stderr);
+}
+
+#[test]
 fn a_bare_repository_has_no_configuration_for_a_pull_request() {
     let hostile = Hostile::new();
     let (bare, trunk) = (hostile.repo.spot.join("bare"), hostile.repo.spot.join("trunk"));

@@ -57,8 +57,9 @@ const fn installer(
 
 impl Installer {
     pub(super) fn of_lockfile(name: &[u8]) -> Option<&'static Installer> {
-        // Asked for every tracked file.
-        INSTALLERS.iter().find(|installer| match installer.lockfile.split_once('*') {
+        // Asked for every tracked file. The first letter rules out most.
+        let mut likely = INSTALLERS.iter().filter(|installer| installer.lockfile.as_bytes().first() == name.first());
+        likely.find(|installer| match installer.lockfile.split_once('*') {
             None => installer.lockfile.as_bytes() == name,
             Some((start, end)) => {
                 let middle = name.strip_prefix(start.as_bytes()).and_then(|rest| rest.strip_suffix(end.as_bytes()));

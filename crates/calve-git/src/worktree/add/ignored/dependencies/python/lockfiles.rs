@@ -36,6 +36,15 @@ fn python(table: &Value, key: &str) -> Option<Locked> {
     Some(Locked { name: PYTHON.to_owned(), version: Some(text_of(table, key)?), ..Locked::default() })
 }
 
+/// Parses TOML without the packages' files, which are most of a lockfile.
+fn document(text: &str) -> Option<Value> {
+    let is_file = |line: &str| {
+        let mut starts = ["    { url = ", "    {url = ", "    {file = ", "sdist = {"].iter();
+        starts.any(|start| line.starts_with(start)) && line.trim_end_matches(',').ends_with('}')
+    };
+    toml::from_str(&text.lines().filter(|line| !is_file(line)).collect::<Vec<_>>().join("\n")).ok()
+}
+
 /// Returns the common form of all spellings of a name (PEP 503).
 pub(super) fn normalised(name: &str) -> String {
     let parts = name.split(['-', '_', '.']).filter(|part| !part.is_empty());
@@ -48,7 +57,7 @@ fn text_of(table: &Value, key: &str) -> Option<String> {
 
 /// uv resolves for all platforms, and lists each package's needs: groups are followed from the project's own packages.
 pub(crate) fn uv(text: &str) -> Option<Vec<Locked>> {
-    let document: Value = toml::from_str(text).ok().filter(|document: &Value| document["version"] == 1)?;
+    let document = document(text).filter(|document| document["version"] == 1)?;
     let packages: Vec<&Value> = listed(&document, "package").collect();
     let mut locked: Vec<Locked> = packages.iter().map(|package| uv_package(package)).collect();
     for own in packages.iter().filter(|package| is_projects_own(package)) {
@@ -103,7 +112,7 @@ fn follow(packages: &[&Value], locked: &mut [Locked], group: &str, needed: Vec<&
 
 /// poetry notes since version 2.1 of its lockfile which groups need a package, and where.
 pub(crate) fn poetry(text: &str) -> Option<Vec<Locked>> {
-    let document: Value = toml::from_str(text).ok()?;
+    let document = document(text)?;
     document["metadata"]["lock-version"].as_str().filter(|version| version.starts_with(['1', '2']))?;
     let one = |package: &Value| {
         let (source, markers) = (&package["source"], &package["markers"]);
@@ -126,7 +135,7 @@ fn groups<'v>(package: &'v Value, main: &'v str) -> impl Iterator<Item = String>
 
 /// pdm notes the groups, unless its strategy leaves them out.
 pub(crate) fn pdm(text: &str) -> Option<Vec<Locked>> {
-    let document: Value = toml::from_str(text).ok()?;
+    let document = document(text)?;
     let metadata = &document["metadata"];
     metadata["lock_version"].as_str().filter(|version| version.starts_with("4."))?;
     let pythons = listed(metadata, "targets").filter_map(|target| python(target, "requires_python"));
@@ -143,7 +152,7 @@ pub(crate) fn pdm(text: &str) -> Option<Vec<Locked>> {
 }
 
 pub(crate) fn pylock(text: &str) -> Option<Vec<Locked>> {
-    let document: Value = toml::from_str(text).ok()?;
+    let document = document(text)?;
     document["lock-version"].as_str().filter(|version| version.starts_with("1."))?;
     let one = |package: &Value| {
         Some(Locked {
@@ -214,6 +223,11 @@ name = "deep"
 version = "1"
 source = { git = "https://h/deep?rev=main#abc" }
 dependencies = [{ name = "click", version = "8.5.1" }]
+sdist = { url = "https://h/deep-1.tar.gz", hash = "sha256:1" }
+wheels = [
+    { url = "https://h/deep-1.whl", hash = "sha256:2" },
+    { url = "https://h/deep-1-mac.whl", hash = "sha256:3" },
+]
 [[package]]
 name = "mine"
 version = "1.0"
@@ -222,7 +236,9 @@ dependencies = [{ name = "click", version = "8.5.1" }, { name = "local" }]
 [package.dev-dependencies]
 dev = [{ name = "pytest" }, { name = "deep" }]
 [package.optional-dependencies]
-fast = [{ name = "pytest" }]
+files = [
+    { name = "pytest" },
+]
 [[package]]
 name = "local"
 version = "3"
@@ -239,12 +255,12 @@ source = { registry = "https://h" }
             "deep 1@abc dev main",
             "mine any",
             "local any main",
-            "pytest 8 dev fast",
+            "pytest 8 dev files",
         ];
         assert_eq!(shown(uv(text)), expected);
         assert_eq!(uv(&text.replace("version = 1\n", "version = 2\n")), None);
 
-        let text = "[[package]]\nname = \"A_b\"\nversion = \"1\"\noptional = false\ngroups = [\"main\", \"dev\"]\nmarkers = \"os_name == 'nt'\"\n\
+        let text = "[[package]]\nname = \"A_b\"\nversion = \"1\"\noptional = false\ngroups = [\"main\", \"dev\"]\nmarkers = \"os_name == 'nt'\"\nfiles = [\n    {file = \"a.whl\", hash = \"sha256:1\"},\n]\n\
             [[package]]\nname = \"c\"\nversion = \"2\"\noptional = true\ngroups = [\"main\"]\n[package.source]\ntype = \"git\"\nresolved_reference = \"abc\"\n\
             [[package]]\nname = \"d\"\nversion = \"3\"\noptional = false\nmarkers = {main = \"x\"}\n[metadata]\nlock-version = \"2.1\"\n";
         assert_eq!(shown(poetry(text)), ["a-b 1 main dev os_name == 'nt'", "c 2@abc", "d 3 "].map(str::trim_end));
