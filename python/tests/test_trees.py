@@ -133,7 +133,8 @@ def test_errors_are_those_of_the_system(tmp_path):
     assert isinstance(caught.value, calve.CalveNotADirectory) and caught.value.code == "ERR_CALVE_NOT_A_DIRECTORY"
     with pytest.raises(FileNotFoundError) as caught:
         calve.clone_tree(src, tmp_path / "none/dst")
-    assert (caught.value.code, caught.value.hint) == ("ERR_CALVE_PARENT_MISSING", "create it first")
+    hint = f"create it first: mkdir -p {tmp_path}/none"
+    assert (caught.value.code, caught.value.hint) == ("ERR_CALVE_PARENT_MISSING", hint)
     # The program's options by the names that they have here.
     with pytest.raises(calve.CalveError, match="the requirement `instant` cannot be met here") as caught:
         calve.clone_file(src / "d0/f0", tmp_path / "dst", require="instant")

@@ -1,7 +1,7 @@
 //! Names for the other crates of this workspace. They may change in any version.
 
 pub use crate::background::{lower_priority, start_background, start_reaper};
-pub use crate::claim::names::SpareNames;
+pub use crate::claim::names::RecordedTree;
 pub use crate::claim::record::RecordedState;
 pub use crate::clone::build::{BuildPaths, build_tree, check_buildable};
 pub use crate::clone::follow::FollowedSource;
@@ -19,7 +19,7 @@ pub use crate::remove::{
     PendingTrash, check_removable, check_renamable, delete_in_place, move_to_trash, pending_trash, remove_opened, sweep,
 };
 pub use crate::scan::{ScanOptions, scan_tree};
-pub use crate::spares::watched_listing::{ListedEntry, WatchedListing};
+pub use crate::spares::watched_listing::ListedEntry;
 pub use crate::strategy::hardlink::NOT_INDEPENDENT;
 pub use crate::strategy::{OverlayMount, make_snapshotable_directory, mount_overlay};
 pub use crate::sys::{times, unescape};

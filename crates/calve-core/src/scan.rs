@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustix::fs::{CWD, FileType, OFlags};
 use rustix::io::Errno;
 
-use crate::claim::names::SpareNames;
+use crate::claim::names::RecordedTree;
 use crate::error::{Error, IoContext};
 use crate::progress::CancelToken;
 use crate::report::SkippedEntry;
@@ -23,7 +23,7 @@ pub struct ScanOptions {
     /// Only these entries, by their paths below the root. Empty: everything.
     pub below: Vec<PathBuf>,
     /// The known entries of a tree that was a spare: then only those that the visitors want are opened.
-    pub names: Option<Arc<SpareNames>>,
+    pub names: Option<Arc<RecordedTree>>,
     /// By default as many threads as processors, at most 8.
     pub threads: Option<NonZeroUsize>,
     pub cancel: CancelToken,

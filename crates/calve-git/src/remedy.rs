@@ -149,7 +149,7 @@ pub enum Remedy {
     #[error("end it, or change its directory: it would keep working in the old one")]
     LeaveDirectory,
     #[error("another user owns it; root may remove it")]
-    RemoveAsRoot(PathBuf),
+    RemoveAsRoot,
 
     #[error("`git worktree unlock` it first")]
     UnlockOrForce,

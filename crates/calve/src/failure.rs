@@ -71,7 +71,7 @@ impl Failure {
     pub(crate) fn not_started(program: &OsStr, error: io::Error) -> Self {
         let error = crate::sys::without_closed_directories(program, error);
         let text = format!("cannot run `{}`: {error}", ShownPath(Path::new(program)));
-        Self::stated(code_of_unstarted(&error), text, "check the name of the command after `--`")
+        Self::stated(code_of_unstarted(&error), text, "check the name of the command")
     }
 
     /// Converts an error while `src` was being cloned. Suggests leaving out an unreadable entry.

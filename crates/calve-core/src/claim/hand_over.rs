@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::ask::ask;
 use super::check::{CheckFailure, CheckRequest, SpareDifferences, check};
-use super::names::SpareNames;
+use super::names::RecordedTree;
 use super::record::{Head, Record, RecordedState};
 use super::select::select;
 use super::store::{Home, Set, SpareDirectory, SpareSource, TREE, spares_in};
@@ -42,7 +42,7 @@ pub(crate) struct Spare {
     /// The root's state before it was closed to others.
     pub(crate) whole: WholeRoot,
     /// The names that stay in it, if only a part of the source is selected.
-    pub(crate) names: Option<SpareNames>,
+    pub(crate) names: Option<RecordedTree>,
     pub(crate) wanted: bool,
 }
 
@@ -259,7 +259,7 @@ fn claim_one(
     if part.options.select.is_some() {
         let selected = body.or_else(|| record.body(read_before(part))).and_then(|body| {
             select(&body.bytes, part.exclude, &mut differences)?;
-            Some(SpareNames { body, touched: differences.directories.clone() })
+            Some(RecordedTree { body, touched: differences.directories.clone() })
         });
         if selected.is_none() {
             return unfit("its record is damaged");

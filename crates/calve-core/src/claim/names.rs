@@ -1,4 +1,5 @@
-//! The names in a former spare, from its record: [`crate::internal::scan_tree`] opens only what its visitor wants.
+//! A tree known without a walk: from the record of its spare, and the changes since.
+//! [`crate::internal::scan_tree`] then opens only what its visitor wants.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::CString;
@@ -17,14 +18,15 @@ use crate::options::RecordBody;
 use crate::report::SkippedEntry;
 use crate::tree::walk::{Descent, Folder, ScanReport, Visitor, reason};
 
-#[derive(Debug)]
-pub struct SpareNames {
-    pub(super) body: Arc<RecordBody>,
-    /// Entries removed or made since the record was taken.
-    pub(super) touched: BTreeMap<PathBuf, DirectoryChanges>,
+/// The present contents of a directory with a spare, or of a former spare.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RecordedTree {
+    pub(crate) body: Arc<RecordBody>,
+    /// The changes since the record was taken.
+    pub(crate) touched: BTreeMap<PathBuf, DirectoryChanges>,
 }
 
-impl SpareNames {
+impl RecordedTree {
     /// Notes that the entry at `path` may have been made after the spare was handed over.
     pub fn made(&mut self, path: &Path) {
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return };

@@ -121,7 +121,7 @@ impl Error {
     /// Returns the user's next step. Only an interruption has none.
     pub fn remedy(&self) -> Option<Remedy> {
         Some(match self {
-            Self::Io { operation: Operation::DeleteContents, path, .. } => Remedy::DeleteAsRoot(path.clone()),
+            Self::Io { operation: Operation::DeleteContents, .. } => Remedy::DeleteAsRoot,
             Self::Io { source, operation, .. } => sys::remedy(source, *operation),
             Self::DestinationExists(path) if ends_in_no_name(path) => Remedy::NameDirectoryFromOutside,
             Self::DestinationExists(_) => Remedy::ChooseAnotherDestinationOrReplace,
@@ -139,8 +139,8 @@ impl Error {
             } => Remedy::KeepSourceStill,
             Self::RequirementRefused { .. } => Remedy::ProbeOrDropRequirement,
             Self::Protected { reason, .. } => reason.remedy(),
-            Self::LinkWithSlash(path) => Remedy::DropSlash(path.components().collect()),
-            Self::ReplaceUnsupported(path) => Remedy::RemoveOldTree(path.clone()),
+            Self::LinkWithSlash(_) => Remedy::DropSlash,
+            Self::ReplaceUnsupported(_) => Remedy::RemoveOldTree,
             Self::VerifyFailed { .. } => Remedy::RetryWhileIdle,
             Self::NoDedupe { .. } => Remedy::MoveToSharingFileSystem,
             Self::Pattern { .. } => Remedy::CorrectPattern,

@@ -1,35 +1,27 @@
 //! Lists a directory without a walk: from the record of its spare, and from the watcher, which knows the changes since.
 
-use std::collections::BTreeMap;
 use std::ffi::CStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::FileType;
 
 use super::set::Spares;
 use crate::claim::ask::ask;
-use crate::claim::check::{CheckRequest, DirectoryChanges, EntryChange, check};
+use crate::claim::check::{CheckRequest, EntryChange, check};
 use crate::claim::hand_over::{directories, fitness};
+use crate::claim::names::RecordedTree;
 use crate::claim::order::Subtrees;
 use crate::claim::record::{Block, RecordedState, blocks};
 use crate::claim::store::{Home, Shape, SpareSource};
 use crate::error::Error;
-use crate::options::{RecordBody, SpareUse};
+use crate::options::SpareUse;
 use crate::progress::CancelToken;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
 use crate::tree::walk::EntryKind;
-
-/// A directory's present contents, from the record of a spare.
-#[derive(Debug, PartialEq, Eq)]
-pub struct WatchedListing {
-    body: Arc<RecordBody>,
-    /// The changes since the record was taken.
-    touched: BTreeMap<PathBuf, DirectoryChanges>,
-}
 
 /// The known facts of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +42,7 @@ impl Spares {
         src: &Path,
         made_without: &[String],
         cancel: &CancelToken,
-    ) -> Result<Option<WatchedListing>, Error> {
+    ) -> Result<Option<RecordedTree>, Error> {
         let Some(home) = Home::open(&self.home)? else { return Ok(None) };
         let source = Source::open(src)?;
         let Ok(real) = src.canonicalize() else { return Ok(None) };
@@ -77,7 +69,7 @@ impl Spares {
                     cancel,
                 };
                 if let Ok(differences) = check(&work, &body.bytes, record.head.entries) {
-                    return Ok(Some(WatchedListing { body, touched: differences.directories }));
+                    return Ok(Some(RecordedTree { body, touched: differences.directories }));
                 }
             }
         }
@@ -87,15 +79,15 @@ impl Spares {
 
 impl SpareUse {
     /// Saves the claim of a listed spare from reading its record again.
-    pub fn with_record_of(&mut self, listing: &WatchedListing) {
+    pub fn with_record_of(&mut self, listing: &RecordedTree) {
         self.record = Some(Arc::clone(&listing.body));
     }
 }
 
-impl WatchedListing {
+impl RecordedTree {
     /// Calls `entry` for every entry of the directories that `wants` accepts, and `unsure` for those that may have
     /// gained or lost entries without a trace. Returns false if the record is damaged.
-    pub fn visit(
+    pub fn list(
         &self,
         mut wants: impl FnMut(&Path) -> bool,
         mut entry: impl FnMut(&Path, &CStr, EntryKind, ListedEntry),

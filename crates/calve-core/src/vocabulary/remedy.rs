@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use strum::IntoStaticStr;
 
+use crate::vocabulary::shell::word;
+
 /// The user's next step. It converts into its stable name, for programs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr, serde::Serialize, serde::Deserialize)]
 #[strum(serialize_all = "snake_case")]
@@ -16,7 +18,7 @@ pub enum Remedy {
     ChooseAnotherDestination,
     #[error("check the spelling of the path")]
     CheckSpelling,
-    #[error("create it first")]
+    #[error("create it first: mkdir -p {}", word(.0))]
     CreateDirectory(PathBuf),
     #[error("clone to a place outside the source, for example beside it")]
     CloneOutsideSource,
@@ -32,16 +34,16 @@ pub enum Remedy {
     ProbeOrDropRequirement,
     #[error("name the directories in it that you want to remove")]
     NameEntriesOfRoot,
-    #[error("unmount it first")]
+    #[error("unmount it first: umount {}", word(.0))]
     Unmount(PathBuf),
     #[error("change to another directory first")]
     LeaveDirectory,
     #[error("name the directories in it that you want to remove, one by one")]
     NameUnprotected,
     #[error("leave out the slash to remove the symlink itself")]
-    DropSlash(PathBuf),
-    #[error("remove the old tree first, then clone")]
-    RemoveOldTree(PathBuf),
+    DropSlash,
+    #[error("remove the old one first")]
+    RemoveOldTree,
     #[error("nothing was published; if programs were writing to the source, try again while it is idle")]
     RetryWhileIdle,
     #[error("keep them on btrfs, or on XFS made with reflink=1 (the default)")]
@@ -70,7 +72,7 @@ pub enum Remedy {
         "end the processes that the command left running; then merge the kept copy by hand, or run the command again"
     )]
     EndLeftProcesses,
-    #[error("put back by hand what is in the directory of that name")]
+    #[error("put back by hand what is in {}, then remove that directory", word(.0))]
     PutBack(PathBuf),
     #[error("check the name of the command")]
     CheckCommand,
@@ -106,7 +108,7 @@ pub enum Remedy {
     #[error("run as its owner; if you are, it may be marked as immutable (lsattr, chattr -i)")]
     RunAsOwnerOrClearImmutable,
     #[error("another user owns it: delete it as that user, or as root")]
-    DeleteAsRoot(PathBuf),
+    DeleteAsRoot,
     #[error("make it readable, and its parent directories searchable (chmod u+rX), or run as its owner")]
     AllowReading,
     #[error("check the owner and mode of the path and of its directory (ls -ld), or run as its owner")]
@@ -129,7 +131,9 @@ pub enum Remedy {
     ChooseWritableFileSystem,
     #[error("raise the limit of open files (ulimit -n 4096)")]
     RaiseOpenFiles,
-    #[error("the system has too many open files: end some programs, or raise the limit")]
+    #[error(
+        "the system has too many open files: end some programs, or raise the limit (sysctl fs.file-max, on macOS kern.maxfiles)"
+    )]
     RaiseSystemOpenFiles,
     #[error("free some memory")]
     FreeMemory,

@@ -26,7 +26,7 @@ fn unknown_names() {
     let words = ["template", "create", "p", "--engine", "postgres", "--input", "none/*.sql"];
     world.db(words).fails(2, &["no file matches"]);
     let words = ["template", "create", "x", "--engine", "postgres", "--runtime", "podman"];
-    let hint = "hint: name an image of that engine for this machine with `--image`\n";
+    let hint = "hint: name an image of that engine for this machine\n";
     world.db(words).fails(2, &["a container runtime was named without an image", hint]);
 }
 
@@ -249,7 +249,7 @@ fn strategies_that_are_not_there() {
     for strategy in ["snapshot", "reflink"] {
         world
             .db(["start", "t", "--strategy", strategy])
-            .fails(3, &[strategy, "hint: leave `--strategy` out: the best one is then taken\n"]);
+            .fails(3, &[strategy, "hint: leave the strategy out: the best one is then taken\n"]);
     }
     world.db(["start", "t", "--strategy", "hardlink"]).ends().code(2);
     world.nothing_left();

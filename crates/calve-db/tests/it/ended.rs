@@ -173,13 +173,7 @@ fn a_data_directory_that_cannot_be_read() {
     data_of(Postgres, &from);
     let ran = world.db(["template", "create", "p", "--engine", "postgres", "--from"]).arg(&from);
     let stderr = ran
-        .fails(
-            1,
-            &[
-                "from`",
-                "hint: run this as the owner of that directory, or name a copy that you may read with `--from`\n",
-            ],
-        )
+        .fails(1, &["from`", "hint: run this as the owner of that directory, or name a copy that you may read\n"])
         .stderr();
     assert!(!stderr.contains("CALVE_HOME"), "{stderr}");
 }

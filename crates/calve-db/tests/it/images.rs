@@ -20,7 +20,7 @@ fn no_runtime_and_no_fitting_image() {
         .fails(1, &["there is no image `localhost/nothing:1`", "pull it, or name one that is here: ", "podman pull"]);
     containers
         .create(&postgres.image)
-        .fails(1, &["has no `mariadbd`", "hint: name an image of that engine for this machine with `--image`"]);
+        .fails(1, &["has no `mariadbd`", "hint: name an image of that engine for this machine"]);
     let create = |runtime: &str| {
         let words = ["template", "create", "t", "-q", "--engine", "mariadb", "--image", &containers.image];
         world.db(words).args(["--runtime", runtime])
@@ -199,7 +199,7 @@ fn an_image_of_another_architecture() {
             1,
             &[
                 &format!("the image `{name}` is for another architecture"),
-                "hint: name an image of that engine for this machine with `--image`",
+                "hint: name an image of that engine for this machine",
             ],
         );
         containers.ask(["rmi", &name]);

@@ -143,7 +143,7 @@ fn a_command_that_fails() {
     let log = fs::read_to_string(world.home().join("db/logs/p.log")).unwrap();
     assert!(log.contains("ready"), "{log}");
     assert!(!ran.stderr().contains("panic"));
-    let said = ["cannot run `/nonexistent`", "hint: check the name of the command after `--`\n"];
+    let said = ["cannot run `/nonexistent`", "hint: check the name of the command\n"];
     world.db(&words[..6]).arg("/nonexistent").fails(127, &said);
     world.db(["start", "p"]).fails(1, &["no template `p`"]);
     world.nothing_left();

@@ -299,8 +299,8 @@ impl<'r> Going<'r> {
             Err(calve_core::Error::Protected { reason: Protection::CurrentDirectory, .. }) => {}
             // Without a directory there is nothing to remove.
             Err(calve_core::Error::Missing(_)) => return Ok(()),
-            Err(error) if matches!(error.remedy(), Some(calve_core::error::Remedy::DeleteAsRoot(_))) => {
-                return Err(Error::refused(error.to_string(), Remedy::RemoveAsRoot(self.worktree.path.clone())));
+            Err(error) if matches!(error.remedy(), Some(calve_core::error::Remedy::DeleteAsRoot)) => {
+                return Err(Error::refused(error.to_string(), Remedy::RemoveAsRoot));
             }
             checked => checked?,
         }

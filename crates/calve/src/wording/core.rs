@@ -15,11 +15,6 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
     }
     match remedy {
         Remedy::FreeSpaceOrShare(path) if is_below_home(path) => LARGER_HOME.into(),
-        Remedy::CreateDirectory(path) => format!("create it first: mkdir -p {}", word(path)),
-        Remedy::Unmount(path) => format!("unmount it first: umount {}", word(path)),
-        Remedy::RemoveOldTree(path) => format!("remove the old one first: calve rm {}", word(path)),
-        Remedy::DropSlash(link) => format!("leave the slash out to remove the symlink itself: calve rm {}", word(link)),
-        Remedy::DeleteAsRoot(path) => format!("another user owns it; root may delete it: sudo calve rm {}", word(path)),
         Remedy::RefreshOrRemoveTemplate(name) => {
             format!(
                 "rebuild it with `calve template refresh {name}`, or remove it with `calve template remove {name}`"
@@ -35,24 +30,14 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
             format!("`calve template verify {name}` shows what differs; `calve template refresh {name}` rebuilds it")
         }
         Remedy::KeepSpares(source) => format!("{remedy}: calve spares add {}", word(source)),
-        Remedy::PutBack(kept) => format!("put back by hand what is in {}, then remove that directory", word(kept)),
         Remedy::ChooseAnotherDestinationOrReplace => reworded(remedy, "`replace`", "`--replace`"),
         Remedy::FreeSpaceOrShare(_) => {
             "free some space, or clone within one file system that shares data (`calve probe SRC DST` shows whether it does)".into()
         }
         Remedy::KeepSourceStill => reworded(remedy, "drop `require`", "leave out `--require stable`"),
         Remedy::ProbeOrDropRequirement => reworded(remedy, "call `probe(src, dst)`", "run `calve probe SRC DST`"),
-        Remedy::LeaveDirectory => "change to another directory first: cd ..".into(),
-        Remedy::MoveToSharingFileSystem => format!("{remedy}; `calve cp` to such a place shares from the beginning"),
-        Remedy::CloneWithoutSpare => "clone it with `calve cp`, which needs no spare".into(),
-        Remedy::CheckCommand => "check the name of the command after `--`".into(),
         Remedy::ListTemplates => reworded(remedy, "check its name", "`calve template list` shows the templates"),
         Remedy::LeaveOutOfTemplate => reworded(remedy, "out", "out with `calve template refresh NAME --exclude GLOB`"),
-        Remedy::SendTemplateAgain => reworded(remedy, "attributes", "attributes (`--at`)"),
-        Remedy::KeepTemplateElsewhere => "name a directory outside of it with `--at`, or another source".into(),
-        Remedy::RaiseSystemOpenFiles => {
-            format!("{remedy} (sysctl {})", if cfg!(target_os = "macos") { "kern.maxfiles" } else { "fs.file-max" })
-        }
         Remedy::ProbeFileSystem => reworded(remedy, "`probe(src, dst)`", "`calve probe SRC DST`"),
         other => other.to_string(),
     }
@@ -71,15 +56,4 @@ fn pull_again(remedy: &Remedy) -> Option<String> {
     let (Remedy::RefreshTemplate(name) | Remedy::VerifyTemplate(name)) = remedy else { return None };
     let template = Templates::open(&crate::home::directory().ok()?).find(name).ok()?;
     Some(super::pull_again("calve template pull", name, calve_oci::origin(&template)?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_hint_with_a_path_is_a_command() {
-        assert!(hint(&Remedy::CreateDirectory("a b".into())).ends_with("mkdir -p 'a b'"));
-        assert_eq!(hint(&Remedy::RemoveOldTree("old".into())), "remove the old one first: calve rm old");
-    }
 }

@@ -5,7 +5,7 @@ use calve_git::Remedy;
 use calve_git::remote::TransferFailure;
 use calve_git::worktree::AddWarning;
 
-use super::{reworded, word};
+use super::reworded;
 
 /// Returns the user's hint, as one sentence without a full stop.
 pub(crate) fn hint(remedy: &Remedy) -> String {
@@ -19,18 +19,13 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::EnterWorktree | Remedy::NameListedWorktree | Remedy::NameLinkedWorktree => {
             format!("{remedy}; `calve worktree list` shows them")
         }
-        Remedy::RepairOrAdd => format!("{remedy} with `calve worktree add`"),
         Remedy::Prune | Remedy::UnlockAndPrune | Remedy::PruneOrRepair => {
             reworded(remedy, "pruning", "`calve worktree prune`")
         }
-        Remedy::AddWithGit => reworded(remedy, "clone", "`calve cp` for"),
-        Remedy::NameCommitAsBranch | Remedy::DropBaseOrRename => reworded(remedy, "the base", "`--base`"),
         Remedy::FinishWorktree => {
             "`calve up` in it makes its ports and data, unless `calve worktree add` is still at work".into()
         }
         Remedy::ChooseAnotherPath => reworded(remedy, "place", "place with `--path`"),
-        Remedy::AddWithoutConversion => reworded(remedy, "adding a worktree", "`calve worktree add`"),
-        Remedy::RemoveAsRoot(path) => format!("{remedy}: sudo calve worktree remove {}", word(&path)),
         Remedy::RecoverOrForget => {
             reworded(remedy, "`git worktree prune`", "`calve worktree remove -f` or `git worktree prune`")
         }
@@ -39,8 +34,6 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         }
         Remedy::GiveAge => "`--older-than AGE`, such as 0h, removes it too".into(),
         Remedy::RemoveInnerOrForce => "`calve worktree remove` that one first, or pass `-f` to lose both".into(),
-        Remedy::ReadHelp => "see `calve git --help`".into(),
-        Remedy::ChooseAnotherDirectory => reworded(remedy, "first", "first (`calve rm`)"),
         Remedy::FetchBranch { .. } => format!("{remedy}; `--base HEAD` makes a new branch instead"),
         Remedy::FetchOrBase => format!("{remedy}; `--base HEAD` makes a new branch of that name"),
         Remedy::ChooseAnotherName => format!("{remedy} (`--base` says where it begins), or pass `--detach`"),

@@ -5,9 +5,7 @@ use super::reworded;
 pub(crate) fn hint(remedy: &Remedy) -> String {
     match remedy {
         Remedy::Core(remedy) => super::core::hint(remedy),
-        Remedy::NameTag => reworded(remedy, "`main`", "`--base main`"),
         Remedy::UseEncryption | Remedy::CheckNetwork => reworded(remedy, "plain HTTP", "`--plain-http`"),
-        Remedy::PushTemplate => format!("{remedy}, with `calve template push` or `calve db template push`"),
         Remedy::PullDatabase => "pull it with `calve db template pull`".into(),
         Remedy::PullFiles => "pull it with `calve template pull`".into(),
         Remedy::PushWithKey => reworded(remedy, "push it with a key of", "run `calve template push --key` with"),

@@ -6,8 +6,6 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
     match remedy {
         Remedy::ChooseAnotherName => format!("{remedy}: calve volume attach NAME"),
         Remedy::ListVolumes => "`calve volume list` shows the volumes".into(),
-        Remedy::NameLargerSize => format!("{remedy}, as in `--size 40G`"),
-        Remedy::FreeSpaceOrNameSmallerSize => format!("{remedy} with `--size`"),
         Remedy::MakeSparse => reworded(remedy, "make it sparse", "pass `--sparse`"),
         Remedy::ChooseEmptyMountPoint => reworded(remedy, "elsewhere", "with `--at DIR`"),
         Remedy::AskDoctor(name) => format!("`calve volume doctor {name}` shows all that is wrong with it"),

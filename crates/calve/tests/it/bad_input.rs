@@ -363,7 +363,7 @@ fn a_file_system_that_cannot_rename_without_replacing() {
     }
     // And what cannot be swapped in one step is not swapped at all.
     let ran = cp().args(["--replace", "-T", "src", "full"]).within(root).fails(1).hints();
-    ran.says(&["`full`", "no atomic exchange", "hint: remove the old one first: calve rm full\n"]);
+    ran.says(&["`full`", "no atomic exchange", "hint: remove the old one first\n"]);
     assert_eq!(names(root.join("full")), ["x"]);
     eventually_nothing_left(root);
 }

@@ -295,7 +295,7 @@ fn what_makes_no_sense_is_refused() {
     let refused = place.spares(&["add", "missing"]).fails(1);
     assert!(refused.stderr.contains("hint: "), "{}", refused.stderr);
     place.spot.tree("").file("file", b"1");
-    let refused = place.spares(&["add", "file"]).fails(1).says(&["clone it with `calve cp`, which needs no spare"]);
+    let refused = place.spares(&["add", "file"]).fails(1).says(&["clone it without a spare"]);
     assert!(refused.stderr.contains("no spare can be made of `file`: it is not a directory"), "{}", refused.stderr);
     for command in ["pause", "refill", "remove"] {
         let refused = place.spares(&[command, "src"]).fails(1);

@@ -14,7 +14,7 @@ use super::check::{check_existing, sweep_leftovers};
 use super::finish::{check_made, give_metadata, reopen};
 use super::scrub::{scrub, scrub_own};
 use crate::claim::hand_over::{available, none_of_source, without_spare};
-use crate::claim::names::SpareNames;
+use crate::claim::names::RecordedTree;
 use crate::claim::store::places_below;
 use crate::error::{Error, IoContext, StatedRequirement};
 use crate::options::{CloneOptions, Durability};
@@ -98,7 +98,7 @@ pub struct StagedTree<'p> {
     /// The source, if the root is a clone.
     origin: Option<Origin>,
     /// The names in the root, if it was a spare.
-    names: Option<SpareNames>,
+    names: Option<RecordedTree>,
 }
 
 struct Origin {
@@ -131,7 +131,7 @@ impl<'p> StagedTree<'p> {
     }
 
     /// Returns the contents of the root, if it was a spare of which a selection was taken.
-    pub fn take_names(&mut self) -> Option<SpareNames> {
+    pub fn take_names(&mut self) -> Option<RecordedTree> {
         self.names.take()
     }
 

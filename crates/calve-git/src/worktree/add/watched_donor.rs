@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
-use calve_core::internal::{EntryKind, ListedEntry, WatchedListing, joined};
+use calve_core::internal::{EntryKind, ListedEntry, RecordedTree, joined};
 use calve_core::options::SpareUse;
 use calve_core::spares::{SpareSource, Spares};
 
@@ -22,7 +22,7 @@ use crate::worktree::tracked::index::{self, GITLINK, Index, IndexEntry};
 
 /// A watched donor, with an index that is exactly its commit's.
 pub(crate) struct WatchedDonor {
-    pub(crate) source: WatchedListing,
+    pub(crate) source: RecordedTree,
     pub(crate) index: Index,
     pub(crate) index_path: PathBuf,
     /// The donor's commit has the same files as the new worktree's.
@@ -77,7 +77,7 @@ const MOST_PATHS: usize = 64;
 type Folder<'i> = Vec<(&'i [u8], usize)>;
 
 /// Returns the paths that git has to look at, with descendants. `None` if too many, or the index has more than files.
-fn to_look_at(known: &WatchedListing, index: &Index) -> Option<Vec<GitPath>> {
+fn to_look_at(known: &RecordedTree, index: &Index) -> Option<Vec<GitPath>> {
     let is_file = |entry: &IndexEntry| {
         entry.stage == 0 && !entry.is_special && entry.mode != GITLINK && entry.directory().is_none()
     };
@@ -109,7 +109,7 @@ fn to_look_at(known: &WatchedListing, index: &Index) -> Option<Vec<GitPath>> {
         }
         paths.push(path);
     };
-    let is_whole = known.visit(
+    let is_whole = known.list(
         |folder| folders.contains_key(folder.as_os_str().as_bytes()),
         visit,
         |folder| {

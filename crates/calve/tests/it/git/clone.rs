@@ -223,7 +223,7 @@ fn names_with_spaces_and_quotes_are_names() {
         assert_eq!(names(hosted.spot.join(purpose)), [name]);
         assert_eq!(git(hosted.spot.join(purpose).join(name), ["status", "--porcelain"]), "");
         run(&path).fails(1).says(&[
-            "name another directory, or remove that one first (`calve rm`); `.` always counts as in use",
+            "name another directory, or remove that one first; `.` always counts as in use",
             "exists and is not an empty directory",
         ]);
         let other = format!("{purpose}/{name} by path");

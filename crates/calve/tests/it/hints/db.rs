@@ -30,7 +30,7 @@ pub(super) const CASES: &[Case] = &[
         "NameOneSource",
         "",
         "calve db template create p --engine postgres --from d --base b",
-        "name either `--from` or `--base`",
+        "name either a data directory or a base",
         "true",
     ),
     case(

@@ -513,6 +513,6 @@ fn commands_may_use_calve() {
         // Templates are for later, and their files would be in the copy.
         run(&spot, &["--apply"], "mkdir .calve-templates-7; echo > .calve-templates-7/t").fails(3);
         let refused = run(&spot, &[], &format!("{path} calve cp -q --replace -T e d")).fails(1);
-        refused.says(&["cannot replace `d` in one step", "hint: remove the old one first: calve rm d"]);
+        refused.says(&["cannot replace `d` in one step", "hint: remove the old one first\n"]);
     }
 }

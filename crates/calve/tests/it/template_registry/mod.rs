@@ -282,7 +282,7 @@ fn a_pull_replaces_only_what_was_pulled_from_there() {
     let base = template(&spot, "home", &["push", "--base", "ghcr.io/x/y:main", "pulled", "127.0.0.1:1/y"]).fails(2);
     base.says(&[
         "`ghcr.io/x/y:main` is not a tag",
-        "hint: name only the tag of an image in the same repository, such as `--base main`",
+        "hint: name only the tag of an image in the same repository, such as `main`",
     ]);
     template(&spot, "home", &["remove", "-q", "shop", "pulled"]).succeeds();
 }

@@ -23,7 +23,7 @@ fn submodules(repo: &Repo) {
     is_clean(&path);
     // Inside one, there is no main worktree that git would tell of.
     let inside = with_environment(calve(["worktree", "add", "y"])).within(repo.join("sub"));
-    inside.fails(1).says(&["use `git worktree add`, then `calve cp` for what git ignores", "core.worktree"]);
+    inside.fails(1).says(&["use `git worktree add`, then clone what git ignores", "core.worktree"]);
     assert_eq!(repo.worktrees().len(), 2);
     nothing_left(&repo.spot);
 }

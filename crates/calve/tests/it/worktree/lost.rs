@@ -97,7 +97,7 @@ fn a_copy_of_a_repository_leaves_the_worktrees_of_the_original_alone() {
     copy(&path, &twin);
     repo.calve(["remove"]).arg(&twin).fails(1).says(&["there is no worktree"]).hints();
     repo.calve(["convert"]).arg(&twin).fails(1).says(&[
-        "if you moved the worktree here, run `git worktree repair`; otherwise make a new one with `calve worktree add`",
+        "if you moved the worktree here, run `git worktree repair`; otherwise make a new one",
         "git worktree repair",
     ]);
     repo.calve(["remove", "x"]).succeeds();

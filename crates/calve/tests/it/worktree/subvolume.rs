@@ -142,7 +142,7 @@ fn elsewhere_a_conversion_is_refused() {
     repo.calve(["convert", "proj"])
         .within(&repo.spot)
         .fails(1)
-        .says(&["`calve worktree add` clones it file by file, which needs no conversion", "only btrfs has subvolumes"]);
+        .says(&["adding a worktree clones it file by file, which needs no conversion", "only btrfs has subvolumes"]);
     nothing_left(&repo.spot);
     is_clean(&repo.path);
 }

@@ -155,8 +155,7 @@ fn a_plan_refuses_what_the_removal_does() {
         let calve = repo.calve(arguments).env("GIT_CONFIG_COUNT", "1").env("GIT_CONFIG_KEY_0", "safe.directory");
         calve.env("GIT_CONFIG_VALUE_0", "*").by_somebody_else(&reachable)
     };
-    let hint = format!("another user owns it; root may remove it: sudo calve worktree remove {}\n", path.display());
-    refused(&trusting, &[&hint]);
+    refused(&trusting, &["another user owns it; root may remove it\n"]);
     repo.calve(["remove", "-n"]).within(&path).succeeds();
     repo.calve(["remove", "x"]).succeeds();
 }
