@@ -552,7 +552,7 @@ fn a_server_that_ended_is_forgotten_with_its_worktree() {
     while !listed().contains(&format!("{name}  ended")) {}
     shop.remove(&one, &["--lose-data"]).succeeds();
     assert!(!listed().contains(&name));
-    // What has changed is known once a server that is ending has ended.
+    // A server that is ending is awaited before its data is judged.
     let one = shop.repo.added("one");
     shop.rows(&one);
     let name = shop.status(&one)[0]["server"].clone();
