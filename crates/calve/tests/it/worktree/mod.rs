@@ -34,6 +34,7 @@ mod repo;
 mod service_templates;
 mod services;
 mod services_busy_disk;
+mod services_counted;
 mod services_killed;
 mod services_upgraded;
 mod services_written;

@@ -226,7 +226,6 @@ dependencies = [{ name = "click", version = "8.5.1" }]
 sdist = { url = "https://h/deep-1.tar.gz", hash = "sha256:1" }
 wheels = [
     { url = "https://h/deep-1.whl", hash = "sha256:2" },
-    { url = "https://h/deep-1-mac.whl", hash = "sha256:3" },
 ]
 [[package]]
 name = "mine"
