@@ -84,7 +84,7 @@ pub enum Explanation {
     LineTooLong,
     #[error("git tracks it, so a repair would be a change to commit; change it in the project")]
     Tracked,
-    #[error("`{}` could not be changed: {reason}; free what holds it, then repair this tree again", ShownPath(path))]
+    #[error("`{}` could not be changed: {reason}; resolve that, then repair this tree again", ShownPath(path))]
     Unchangeable {
         /// Below the new tree.
         path: PathBuf,

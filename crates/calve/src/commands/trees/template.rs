@@ -137,7 +137,7 @@ fn verify(templates: &Templates, name: &str, json: bool, cancel: &CancelToken) -
     output::json_or(json, &report, &report.differences.iter().map(difference_line).collect::<String>())?;
     let number = entries(report.entries);
     if report.differences.is_empty() {
-        output::note(&format!("the template `{name}` is as it was made: {number}, in {}", duration(report.elapsed)));
+        output::note(&format!("the template `{name}` is unchanged: {number}, in {}", duration(report.elapsed)));
         return Ok(());
     }
     let different = report.differences.len() as u64;
@@ -179,7 +179,7 @@ fn push(templates: &Templates, arguments: &PushArguments, cancel: &CancelToken) 
         Ok(pushed)
     })?;
     if let Some(base) = arguments.base.as_ref().filter(|_| push.kept_layers == 0 && push.sent_bytes > 0) {
-        output::note(&format!("a full image was sent: there is no image `{base}`, or no delta to it is worth it"));
+        output::note(&format!("a full image was sent: there is no image `{base}`, or a delta to it would save too little"));
     }
     output::json_if(arguments.json, &TemplatePushReceipt { push, portable_key })
 }
