@@ -264,7 +264,6 @@ source = { registry = "https://h" }
             [[package]]\nname = \"d\"\nversion = \"3\"\noptional = false\nmarkers = {main = \"x\"}\n[metadata]\nlock-version = \"2.1\"\n";
         assert_eq!(shown(poetry(text)), ["a-b 1 main dev os_name == 'nt'", "c 2@abc", "d 3 "].map(str::trim_end));
         assert_eq!(poetry(&text.replace("2.1", "3.0")), None);
-
         let text = "[metadata]\nstrategy = [\"inherit_metadata\"]\nlock_version = \"4.5.0\"\n[[package]]\nname = \"a\"\nversion = \"1\"\ngroups = [\"default\", \"dev\"]\n\
             [[package]]\nname = \"b\"\nversion = \"2\"\ngroups = [\"dev\"]\nmarker = \"os_name == 'nt'\"\nrevision = \"abc\"\n";
         assert_eq!(shown(pdm(text)), ["a 1 main dev", "b 2@abc dev os_name == 'nt'"]);
