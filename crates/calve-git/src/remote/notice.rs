@@ -48,7 +48,7 @@ impl Notice {
             NoticeCode::DepthIgnored => {
                 "; the server, or a proxy before it, does not support shallow clones; requiring `depth` fails instead"
             }
-            NoticeCode::NoHead => "; see `git branch -r`",
+            NoticeCode::NoHead => "; `git ls-remote` lists the branches",
             NoticeCode::CredentialsNotStored => "; later fetches need a credential helper (gitcredentials(7))",
             NoticeCode::QueryStored => ": if it is a token, use a credential helper instead (gitcredentials(7))",
             _ => "",

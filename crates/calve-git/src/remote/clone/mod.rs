@@ -160,8 +160,8 @@ fn in_build(
     let begun = Instant::now();
     let head = check_out(&mut plan, tree, &run, &mut warnings)?;
     let checked_out = begun.elapsed();
-    let missing = match plan.recipe.filter.filter(|_| head.is_some()) {
-        Some(_) => count_missing(tree)?,
+    let missing = match plan.recipe.filter {
+        Some(_) => count_missing(tree, head.as_deref())?,
         None => MissingObjects { objects: 0, counted: true },
     };
     let bytes_received = if plan.is_local() { 0 } else { packed_bytes(tree) };
@@ -177,7 +177,7 @@ fn refuse_a_partial_source(plan: &PlannedClone) -> Result<(), RemoteError> {
     if !plan.is_local() || !Git::at(url.as_os_str()).succeeds(&asked)? {
         return Ok(());
     }
-    let lacking = "so that a clone of it would lack what it lacks: clone from where it came from";
+    let lacking = "its settings say, so a clone of it may lack objects: clone from where it came from";
     Err(RemoteError::senseless(format!("`{url}` is a partial clone, {lacking}")))
 }
 

@@ -37,8 +37,10 @@ pub(crate) fn verify(property: Property, recipe: &Recipe, tree: &Path) -> Result
     let git = Git::at(tree);
     match (property, recipe.depth, recipe.filter) {
         (Property::Depth, None, _) | (Property::Filter, _, None) => Ok(Verdict::Unknown),
-        _ if !git.succeeds(&["rev-parse", "--quiet", "--verify", "HEAD"])? => Ok(Verdict::Unknown),
-        (Property::Depth, Some(depth), _) => depth_of(&git, depth),
+        (Property::Depth, Some(depth), _) => match git.succeeds(&["rev-parse", "--quiet", "--verify", "HEAD"])? {
+            true => depth_of(&git, depth),
+            false => Ok(Verdict::Unknown),
+        },
         (Property::Filter, ..) => filter_of(&git),
     }
 }
@@ -56,28 +58,32 @@ fn depth_of(git: &Git, depth: u32) -> Result<Verdict, RemoteError> {
     Ok(Verdict::Ignored(format!("the repository is {state}: there are more than {depth} commits behind HEAD")))
 }
 
-/// Judges the filter: before its checkout, a partial clone has no contents of files.
+/// Judges the filter: before its checkout, a partial clone has no contents of files. HEAD may name no commit, or one
+/// without files: then other branches tell.
 fn filter_of(git: &Git) -> Result<Verdict, RemoteError> {
-    let listed = git.run(&["rev-list", "--objects", "--missing=print", "--max-count=1", "HEAD"])?;
-    let missing = listed.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"?")).count();
-    if missing > 0 {
-        return Ok(Verdict::Honoured);
+    let tips = git.run(&["for-each-ref", "--format=%(objectname)", "refs/heads", "refs/remotes"])?;
+    let tips = String::from_utf8_lossy(&tips);
+    for tip in git.answer(&["rev-parse", "--quiet", "--verify", "HEAD"])?.as_deref().into_iter().chain(tips.lines()) {
+        let listed = git.run(&["rev-list", "--objects", "--missing=print", "--max-count=1", tip])?;
+        if listed.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"?")) {
+            return Ok(Verdict::Honoured);
+        }
+        let files = git.run(&["ls-tree", "-r", "-z", tip])?;
+        let files = files.split(|byte| *byte == 0).filter(|entry| memmem::find(entry, b" blob ").is_some()).count();
+        if files > 0 {
+            return Ok(Verdict::Ignored(format!(
+                "the files of a commit came with their contents although none were asked for (files: {files})"
+            )));
+        }
     }
-    let files = git.run(&["ls-tree", "-r", "-z", "HEAD"])?;
-    let files = files.split(|byte| *byte == 0).filter(|entry| memmem::find(entry, b" blob ").is_some()).count();
-    if files == 0 {
-        return Ok(Verdict::Unknown);
-    }
-    Ok(Verdict::Ignored(format!(
-        "the files of HEAD came with their contents although none were asked for (files: {files})"
-    )))
+    Ok(Verdict::Unknown)
 }
 
 /// Counts the objects that a partial clone has left on the server, for a few seconds at most.
-pub(crate) fn count_missing(tree: &Path) -> Result<MissingObjects, RemoteError> {
+pub(crate) fn count_missing(tree: &Path, head: Option<&str>) -> Result<MissingObjects, RemoteError> {
     let git = Git::at(tree);
     let mut command = git.command();
-    command.args(["rev-list", "--objects", "--all", "HEAD", "--missing=print"]);
+    command.args(["rev-list", "--objects", "--missing=print", "--all"]).args(head);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(Error::start(tree))?;
     let Some(pipe) = child.stdout.take() else { return Ok(MissingObjects { objects: 0, counted: false }) };
     let deadline = Instant::now() + Duration::from_secs(3);

@@ -179,7 +179,7 @@ fn push(templates: &Templates, arguments: &PushArguments, cancel: &CancelToken) 
         Ok(pushed)
     })?;
     if let Some(base) = arguments.base.as_ref().filter(|_| push.kept_layers == 0 && push.sent_bytes > 0) {
-        output::note(&format!("a full image was sent: there is no image `{base}`, or a delta to it would save too little"));
+        output::note(&format!("a full image was sent: there is no image `{base}`, or a delta would save too little"));
     }
     output::json_if(arguments.json, &TemplatePushReceipt { push, portable_key })
 }

@@ -454,6 +454,24 @@ fn a_head_that_names_no_branch_is_a_warning_for_every_purpose() {
         assert!(codes.contains("no_head") && !codes.contains("empty"), "{purpose}: {codes}");
         ran.says(&["warning: the repository's HEAD names no branch that is there"]);
     }
+    // Another branch tells whether a filter was honoured, also where HEAD has no files.
+    let of_history = |dst| hosted.calve(&["clone", "-q", "--json", "--for", "history", &hosted.url(), dst]);
+    let filtered = of_history("filtered").succeeds().json();
+    assert_eq!((&filtered["honoured"]["filter"], &filtered["objects_missing_counted"]), (&true.into(), &true.into()));
+    let missing = hosted.git("filtered", &["rev-list", "--objects", "--all", "--missing=print"]);
+    let missing = missing.lines().filter(|line| line.starts_with('?')).count();
+    assert_eq!((&filtered["objects_missing"], missing > 0), (&missing.into(), true));
+    git(&hosted.repository, ["config", "uploadpack.allowFilter", "false"]);
+    for head in ["missing", "bare"] {
+        let no_files = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+        let commit = git(&hosted.repository, ["commit-tree", "-m", "x", no_files]);
+        git(&hosted.repository, ["update-ref", "refs/heads/bare", commit.trim_end()]);
+        git(&hosted.repository, ["symbolic-ref", "HEAD", &format!("refs/heads/{head}")]);
+        assert_eq!(of_history(head).succeeds().json()["honoured"]["filter"], false, "{head}");
+        of_history("none").args(["--require", "filter"]).fails(3);
+    }
+    git(&hosted.repository, ["symbolic-ref", "HEAD", "refs/heads/missing"]);
+    git(&hosted.repository, ["update-ref", "-d", "refs/heads/bare"]);
     // Only a tag is left.
     git(&hosted.repository, ["tag", "v1", "main"]);
     git(&hosted.repository, ["update-ref", "-d", "refs/heads/main"]);

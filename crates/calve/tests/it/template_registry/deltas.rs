@@ -177,7 +177,7 @@ fn a_new_tag_is_a_delta_to_the_newest_image_that_is_known_here() {
     refused.says(&["`../x` is not a tag"]);
     template(&spot, "blank", &["create", "-q", "mine", "src"]).succeeds();
     let full = template(&spot, "blank", &[&words[..], &["--base", "nowhere", &reference("commit-4")]].concat());
-    full.succeeds().says(&["a full image was sent: there is no image `nowhere`, or a delta to it would save too little"]);
+    full.succeeds().says(&["a full image was sent: there is no image `nowhere`, or a delta would save too little"]);
     // One that the registry does not have is no base, and the image is a full one.
     let notes = spot.join("home/templates/images");
     let [note] = &names(&notes)[..] else { panic!() };
