@@ -246,7 +246,7 @@ impl<'h> Services<'h> {
         let name = made.service.clone();
         let text = format!("the service `{name}` was not started: {error}");
         let remedy = match &error {
-            DbError::ServerFailed { .. } => Remedy::ReadLog(name),
+            DbError::ServerFailed { full: None, .. } => Remedy::ReadLog(name),
             DbError::ProgramGone { .. } | DbError::ServiceNotUsable { .. } => {
                 let template = self.wanted_template(made).unwrap_or_else(|_| made.template.clone());
                 Remedy::RestoreVersion { service: name, template }

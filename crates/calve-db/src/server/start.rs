@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use calve_core::{CancelToken, Strategy};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::files::random;
 use crate::registry::{self, Home, name, template};
 use crate::server::messages::{Claim, Ownership, Spec};
@@ -37,8 +37,14 @@ impl StartOptions {
 /// Starts a server on a clone of the template. `supervisor` runs [`crate::supervise`] on its standard input and output.
 pub fn start(home: &Home, template: &str, options: &StartOptions, supervisor: &[PathBuf]) -> Result<OwnedServer> {
     let template = template::load(home, template)?;
-    options.name.as_deref().map_or(Ok(()), name::check)?;
     home.prepare()?;
+    if let Some(name) = &options.name {
+        name::check(name)?;
+        // A worktree would take it for the server of its data.
+        if home.services.join(name).exists() {
+            return Err(Error::ServerExists(name.clone()));
+        }
+    }
     if options.may_be_standby() {
         let claim = Claim { name: options.name.clone(), ttl: options.ttl, owner: options.owner.clone() };
         if let Some(owned) = standby::claim(home, &template, &claim)? {
