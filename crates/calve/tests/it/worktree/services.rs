@@ -463,11 +463,8 @@ fn a_template_that_is_unknown_or_of_an_image_stops_nothing_but_the_data() {
 fn a_server_by_hand_takes_no_name_of_a_worktrees_data() {
     let Some(shop) = Shop::new(POSTGRES) else { return };
     let one = shop.repo.added("one");
-    shop.rows(&one);
     let name = shop.status(&one)[0]["server"].as_str().unwrap().to_owned();
-    shop.within(&one, &["down", "-q"]).succeeds();
-    let start = shop.within(&one, &["db", "start", "shop", "--name", &name]);
-    start.fails(1).says(&["already exists"]);
+    shop.within(&one, &["db", "start", "shop", "--name", &name]).fails(1).says(&["already exists"]);
 }
 
 #[test]
